@@ -1,0 +1,4 @@
+// Package store imports sideways.
+package store
+
+import _ "breaches/model/clock"

@@ -1,0 +1,2 @@
+// Package assert may be imported by everything.
+package assert

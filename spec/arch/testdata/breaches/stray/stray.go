@@ -1,0 +1,2 @@
+// Package stray lies outside the tree.
+package stray
