@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The names of the rows.
+const (
+	publishAsync   = "publish-async"
+	publishSync1   = "publish-sync-1"
+	publishSync16  = "publish-sync-16"
+	bareAppend     = "fdatasync-loop"
+	bareFilled     = "fdatasync-loop-filled"
+	consume        = "consume"
+	fetch          = "fetch-100"
+	kvGet          = "kv-get"
+	core0          = "core-publish-0"
+	core1          = "core-publish-1"
+	restart        = "restart"
+	restartStopped = "restart-stopped"
+	restartKilled  = "restart-killed"
+	memory         = "memory-per-message"
+)
+
+// work is one thing that is measured.
+type work struct {
+	name    string
+	about   string
+	drive   func(*trial) (sample, error)
+	bare    func(dir string, span time.Duration) (float64, error) // instead of drive, for what needs no server
+	always  bool                                                  // also on the reference with sync always
+	once    bool                                                  // one round is enough, and long
+	targets map[string]string                                     // row -> what Weir is held to
+}
+
+var works = []work{
+	{name: publishAsync, about: "asynchronous publish, 500 in flight, 128 B", drive: drivePublishAsync, always: true,
+		targets: map[string]string{publishAsync: ">= 1.3, always >= 30"}},
+	{name: publishSync1, about: "synchronous publish, one client", drive: drivePublishSync1, always: true,
+		targets: map[string]string{publishSync1: "always >= 1.3, bare >= 0.65"}},
+	{name: bareAppend, about: "bare loop of write and fdatasync, growing file", bare: loopAppend},
+	{name: bareFilled, about: "bare loop of write and fdatasync, file written before", bare: loopFilled},
+	{name: publishSync16, about: "synchronous publish, 16 clients", drive: drivePublishSync16, always: true,
+		targets: map[string]string{publishSync16: "always >= 4"}},
+	{name: consume, about: "pull consumer, each message acked", drive: driveConsume,
+		targets: map[string]string{consume: ">= 1.0"}},
+	{name: fetch, about: "fetch by 100, each message acked", drive: driveFetch,
+		targets: map[string]string{fetch: ">= 1.0"}},
+	{name: kvGet, about: "KV get, one client", drive: driveKVGet, targets: map[string]string{kvGet: ">= 1.0"}},
+	{name: core0, about: "core publish, no subscriber", drive: driveCore0, targets: map[string]string{core0: ">= 0.7"}},
+	{name: core1, about: "core publish, one subscriber", drive: driveCore1, targets: map[string]string{core1: ">= 0.7"}},
+	{name: restart, about: "start with many messages stored, and the memory they take", drive: driveRestart, once: true,
+		targets: map[string]string{restartStopped: "< 1000 ms", restartKilled: "< 1000 ms", memory: "< 50 B"}},
+}
+
+// Works returns a line for each work: its name and what it does.
+func Works() []string {
+	var lines []string
+	for _, w := range works {
+		lines = append(lines, fmt.Sprintf("%-22s %s", w.name, w.about))
+	}
+	return lines
+}
+
+// choose returns the works of the given names in the order of the table, all for none.
+func choose(names []string) ([]work, error) {
+	if len(names) == 0 {
+		return works, nil
+	}
+	var chosen []work
+	for _, w := range works {
+		for _, name := range names {
+			if w.name == name {
+				chosen = append(chosen, w)
+				break
+			}
+		}
+	}
+	for _, name := range names {
+		known := false
+		for _, w := range works {
+			known = known || w.name == name
+		}
+		if !known {
+			return nil, fmt.Errorf("no work is called %q; there are:\n  %s", name, strings.Join(Works(), "\n  "))
+		}
+	}
+	return chosen, nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/cmd/internal/bench"
+)
+
+// benchFlags are the flags of `weir bench`.
+type benchFlags struct {
+	replicas int
+	peer     string
+	json     string
+	binary   string
+	quick    bool
+	bench.Options
+}
+
+func benchCommand() *cobra.Command {
+	f := &benchFlags{}
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure this server beside the reference server",
+		Long: "Starts this server and the reference server (nats-server, built from its Go module) in turn on fresh\n" +
+			"directories, drives both with the same client code, and prints a table with ratios. A ratio above 1\n" +
+			"means that this server is the better one. The figures are medians of several alternating rounds.\n\n" +
+			"Works:\n  " + strings.Join(bench.Works(), "\n  "),
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.run() },
+	}
+	c.Flags().IntVar(&f.replicas, "replicas", 1, "replicas of the stream; this version runs one node, so 1")
+	c.Flags().StringVar(&f.peer, "peer", "reference", "server to compare with: reference, none, or the path of a nats-server")
+	c.Flags().StringVar(&f.json, "json", "", "also write the rows to this file as a JSON array")
+	c.Flags().StringVar(&f.binary, "weir", "", "measure this binary of Weir (default: the one that runs)")
+	c.Flags().StringSliceVar(&f.Only, "only", nil, "names of the works to run, separated by commas (default: all)")
+	c.Flags().StringVar(&f.Dir, "dir", "", "directory on the disk to measure (default: the system's temporary directory)")
+	c.Flags().IntVar(&f.Rounds, "rounds", 3, "rounds per work and server")
+	c.Flags().DurationVar(&f.Span, "span", time.Second, "length of one measurement")
+	c.Flags().IntVar(&f.Stored, "stored", 1_000_000, "messages of the restart row")
+	c.Flags().BoolVar(&f.quick, "quick", false, "one short round and a tenth of the stored messages: shows that all works run, not how fast")
+	c.Flags().StringVar(&f.Profile, "profile", "", "write a profile of Weir for each measurement: cpu, mem, allocs, block, mutex, trace")
+	return c
+}
+
+func (f *benchFlags) run() (err error) {
+	if f.replicas != 1 {
+		return fmt.Errorf("--replicas %d is not supported: this version runs one node", f.replicas)
+	}
+	if f.quick {
+		f.Rounds, f.Span, f.Stored = 1, f.Span/4, f.Stored/10
+	}
+	if f.Binary = f.binary; f.Binary == "" {
+		if f.Binary, err = os.Executable(); err != nil {
+			return err
+		}
+	}
+	f.Peer = f.peer != "none"
+	if f.Peer && f.peer != "reference" {
+		f.PeerBinary = f.peer
+	}
+	f.Progress = os.Stderr
+	ctx, stop := signal.NotifyContext(rootContext, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	rows, err := bench.Run(ctx, f.Options)
+	if len(rows) == 0 {
+		return err
+	}
+	err = errors.Join(err, bench.WriteTable(os.Stdout, rows))
+	if f.json == "" {
+		return err
+	}
+	text, encodeErr := json.MarshalIndent(rows, "", "  ")
+	if encodeErr != nil {
+		return errors.Join(err, encodeErr)
+	}
+	return errors.Join(err, os.WriteFile(f.json, slices.Concat(text, []byte("\n")), 0o644))
+}
