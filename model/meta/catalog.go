@@ -1,0 +1,69 @@
+package meta
+
+import (
+	"cmp"
+	"slices"
+
+	"weir/model/jsapi"
+	"weir/spec/assert"
+)
+
+// Stream returns the stream of the account, nil when there is none.
+func (m *Machine) Stream(account, name string) *Stream { return m.byName[key{account, name}] }
+
+// ByGroup returns the stream of the group, nil when it has none (any more).
+func (m *Machine) ByGroup(group uint64) *Stream { return m.byGroup[group] }
+
+// Streams returns the streams of the account, ascending by name. The slice is the machine's: it is valid until the next
+// Apply and must not be changed.
+func (m *Machine) Streams(account string) []*Stream {
+	lo, _ := slices.BinarySearchFunc(m.order, account, func(s *Stream, account string) int {
+		return cmp.Compare(s.Account, account)
+	})
+	hi := lo + len(m.order[lo:])
+	end, _ := slices.BinarySearchFunc(m.order[lo:], account+"\x00", func(s *Stream, account string) int {
+		return cmp.Compare(s.Account, account)
+	})
+	return m.order[lo:min(hi, lo+end):min(hi, lo+end)]
+}
+
+// All returns every stream, ascending by account and name. The slice is the machine's: it is valid until the next Apply
+// and must not be changed.
+func (m *Machine) All() []*Stream { return m.order }
+
+// Reserved returns the bytes that the streams of the account reserve in memory and on disk.
+func (m *Machine) Reserved(account string) (memory, store uint64) {
+	for _, s := range m.Streams(account) {
+		bytes := uint64(reservedBytes(s.Config))
+		if s.Config.Storage == jsapi.MemoryStorage {
+			memory += bytes
+		} else {
+			store += bytes
+		}
+	}
+	return memory, store
+}
+
+func compareStreams(a, b *Stream) int {
+	return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Name, b.Name))
+}
+
+func (m *Machine) insert(s *Stream) {
+	at, found := slices.BinarySearchFunc(m.order, s, compareStreams)
+	assert.True(!found && m.byGroup[s.Group] == nil, "stream is new in the catalog", s.Group)
+	m.order = slices.Insert(m.order, at, s)
+	m.byName[key{s.Account, s.Name}] = s
+	m.byGroup[s.Group] = s
+	m.sum += hashStream(s)
+	m.markDirty(s.Group)
+}
+
+func (m *Machine) remove(s *Stream) {
+	at, found := slices.BinarySearchFunc(m.order, s, compareStreams)
+	assert.True(found && m.order[at] == s, "stream is in the catalog", s.Group)
+	m.order = slices.Delete(m.order, at, at+1)
+	delete(m.byName, key{s.Account, s.Name})
+	delete(m.byGroup, s.Group)
+	m.sum -= hashStream(s)
+	m.markDirty(s.Group)
+}
