@@ -1,0 +1,204 @@
+package consumer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"weir/model/jsapi"
+)
+
+// codecVersion is the first byte of an encoded state.
+const codecVersion = 1
+
+// ErrMalformed is returned for bytes that are not a state of this version. They come from our own checkpoints,
+// checksummed, so that this means a defect.
+var ErrMalformed = errors.New("malformed consumer state")
+
+// AppendState appends the canonical form of the state: equal states give equal bytes. It costs O(pending).
+//
+//	version, id, created, name, configuration (JSON), cursor, delivered, ack floor, count of messages to deliver,
+//	skip list (count, then distances), pending (count, then entries)
+//
+// A position is its two sequences and its time. An entry is the distances of its sequences to those of the entry before,
+// the distance of its time, its deliveries, its phase, and unless it is queued the distance of its deadline to its time,
+// plus one, where 0 stands for never. Numbers are varints.
+func (s *State) AppendState(dst []byte) []byte {
+	dst = append(dst, codecVersion)
+	dst = binary.AppendUvarint(dst, s.id)
+	dst = binary.AppendVarint(dst, s.created)
+	dst = appendText(dst, s.name)
+	dst = appendText(dst, string(s.config.AppendJSON(nil)))
+	dst = binary.AppendUvarint(dst, s.cursor)
+	dst = appendPosition(dst, s.delivered)
+	dst = appendPosition(dst, s.floor)
+	dst = binary.AppendUvarint(dst, s.numPending)
+	dst = binary.AppendUvarint(dst, uint64(s.skip.live))
+	before := uint64(0)
+	for _, seq := range s.skip.all(nil) {
+		dst = binary.AppendUvarint(dst, seq-before)
+		before = seq
+	}
+	return s.pending.append(dst)
+}
+
+func (p *pendingSet) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(p.live))
+	var before entry
+	for i := p.head; i < len(p.entries); i++ {
+		e := &p.entries[i]
+		if e.phase == gone {
+			continue
+		}
+		dst = binary.AppendUvarint(dst, e.seq-before.seq)
+		dst = binary.AppendUvarint(dst, e.cseq-before.cseq)
+		dst = binary.AppendVarint(dst, e.last-before.last)
+		dst = binary.AppendUvarint(dst, uint64(e.deliveries))
+		dst = append(dst, byte(e.phase))
+		if e.phase != queued {
+			wait := uint64(0)
+			if e.deadline != never {
+				wait = uint64(e.deadline-e.last) + 1
+			}
+			dst = binary.AppendUvarint(dst, wait)
+		}
+		before = *e
+	}
+	return dst
+}
+
+func appendText(dst []byte, text string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(text)))
+	return append(dst, text...)
+}
+
+func appendPosition(dst []byte, p Position) []byte {
+	dst = binary.AppendUvarint(dst, p.Consumer)
+	dst = binary.AppendUvarint(dst, p.Stream)
+	return binary.AppendVarint(dst, p.Last)
+}
+
+// RestoreState reads what AppendState wrote. The log must already be in the state in which it was then; data is not kept.
+func RestoreState(data []byte, log Log, options Options) (*State, error) {
+	r := decoder{rest: data}
+	if r.byte() != codecVersion {
+		return nil, fmt.Errorf("%w: version of %d bytes", ErrMalformed, len(data))
+	}
+	s := &State{log: log, options: options}
+	s.id, s.created, s.name = r.uvarint(), r.varint(), string(r.bytes())
+	config := r.bytes()
+	s.cursor, s.delivered, s.floor, s.numPending = r.uvarint(), r.position(), r.position(), r.uvarint()
+	s.skip = r.skipList()
+	r.pendingSet(&s.pending)
+	if r.bad || len(r.rest) > 0 {
+		return nil, fmt.Errorf("%w: %d of %d bytes are left", ErrMalformed, len(r.rest), len(data))
+	}
+	var err error
+	if s.config, err = jsapi.ParseConsumerConfig(config); err != nil {
+		return nil, fmt.Errorf("restore consumer %d: %w", s.id, err)
+	}
+	s.rules = deriveRules(s.config)
+	s.check()
+	return s, nil
+}
+
+// decoder takes the parts of an encoded state in order; bad becomes true, and stays so, when one does not fit.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *decoder) byte() byte {
+	if len(r.rest) == 0 {
+		r.bad = true
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+func (r *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *decoder) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *decoder) bytes() []byte {
+	size := r.uvarint()
+	if r.bad || size > uint64(len(r.rest)) {
+		r.bad = true
+		return nil
+	}
+	b := r.rest[:size]
+	r.rest = r.rest[size:]
+	return b
+}
+
+func (r *decoder) position() Position {
+	return Position{Consumer: r.uvarint(), Stream: r.uvarint(), Last: r.varint()}
+}
+
+// count reads the length of a list whose elements take at least one byte each.
+func (r *decoder) count() int {
+	n := r.uvarint()
+	if r.bad || n > uint64(len(r.rest)) {
+		r.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *decoder) skipList() skipList {
+	n := r.count()
+	if n == 0 {
+		return skipList{}
+	}
+	seqs := make([]uint64, 0, n)
+	at := uint64(0)
+	for range n {
+		step := r.uvarint()
+		if step == 0 || step >= removedBit-at {
+			r.bad = true
+			return skipList{}
+		}
+		at += step
+		seqs = append(seqs, at)
+	}
+	return newSkipList(seqs)
+}
+
+func (r *decoder) pendingSet(p *pendingSet) {
+	var before entry
+	for range r.count() {
+		e := entry{
+			seq: before.seq + r.uvarint(), cseq: before.cseq + r.uvarint(), last: before.last + r.varint(),
+			deliveries: uint32(r.uvarint()), phase: phase(r.byte()), deadline: never,
+		}
+		if e.phase < queued {
+			if wait := r.uvarint(); wait > 0 {
+				e.deadline = e.last + int64(wait-1)
+			}
+		}
+		if r.bad || e.phase > queued || e.seq <= before.seq || e.cseq <= before.cseq {
+			r.bad = true
+			return
+		}
+		p.restore(e)
+		before = e
+	}
+}
