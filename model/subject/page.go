@@ -35,14 +35,13 @@ func (p *page[T]) appendKey(dst []byte, i int) []byte {
 
 // search returns the position of the key, or where it would have to be.
 func (p *page[T]) search(key []byte) (int, bool) {
-	shared := commonPrefix(p.prefix, key)
-	if shared < len(p.prefix) {
-		if shared == len(key) || key[shared] < p.prefix[shared] {
+	if !bytes.HasPrefix(key, p.prefix) {
+		if bytes.Compare(key, p.prefix) < 0 {
 			return 0, false
 		}
 		return p.len(), false
 	}
-	key = key[shared:]
+	key = key[len(p.prefix):]
 	lo, hi := 0, p.len()
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
