@@ -48,7 +48,7 @@ func AppendSub(dst, subject, queue, sid []byte) []byte {
 	return append(dst[:len(dst)-1], "\r\n"...)
 }
 
-// AppendUnsub appends UNSUB; most is the number of messages after which the subscription ends, 0 for now.
+// AppendUnsub appends UNSUB; most is the number of messages after which the subscription ends, 0 to end it at once.
 func AppendUnsub(dst, sid []byte, most int) []byte {
 	dst = append(dst, "UNSUB "...)
 	dst = append(dst, sid...)
