@@ -1,0 +1,136 @@
+// Package sched orders the events of a simulation by virtual time.
+//
+// It promises a total order that depends only on what was pushed, in which order, and on the key of the tie mode. It
+// holds events, it does not run them, and it never looks at a clock.
+package sched
+
+import (
+	"weir/sim/keyed"
+	"weir/spec/assert"
+)
+
+// Event is one thing that happens at one instant. It is flat, so that the queue allocates nothing per event; what Kind,
+// Conn, N and Bytes mean is the owner's business.
+type Event struct {
+	// At is the virtual time in nanoseconds.
+	At int64
+	// Kind says what happens.
+	Kind uint8
+	// Gen is the incarnation that the event belongs to; the owner drops events of older ones.
+	Gen uint32
+	// Conn and N are identifiers.
+	Conn, N uint64
+	// Bytes are data on their way.
+	Bytes []byte
+
+	tie, seq uint64
+}
+
+// Mode decides in which order events of one instant come.
+type Mode uint8
+
+// The modes.
+const (
+	// FIFO: in the order in which they were pushed.
+	FIFO Mode = iota
+	// Random: in an order drawn per event.
+	Random
+	// Priorities: in the order of priorities drawn per actor (kind and connection), redrawn at a few points of the run
+	// (Burckhardt et al., A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs).
+	Priorities
+)
+
+// LenMax bounds the queue: a simulation that has so many events under way has lost control of itself.
+const LenMax = 1 << 20
+
+// epochEvents is how many pushes pass between two redrawings of priorities.
+const epochEvents = 2000
+
+// Queue is a binary heap of events. The zero value is a FIFO queue.
+type Queue struct {
+	heap []Event
+	seq  uint64
+	mode Mode
+	key  keyed.Key
+}
+
+// New returns an empty queue.
+func New(mode Mode, key keyed.Key) *Queue { return &Queue{mode: mode, key: key} }
+
+// Len is the number of events in the queue.
+func (q *Queue) Len() int { return len(q.heap) }
+
+// Next is the time of the earliest event; the queue is not empty.
+func (q *Queue) Next() int64 { return q.heap[0].At }
+
+// Push adds an event.
+func (q *Queue) Push(e Event) {
+	assert.True(len(q.heap) < LenMax, "events under way < max", uint64(len(q.heap)), LenMax)
+	q.seq++
+	e.seq = q.seq
+	switch q.mode {
+	case FIFO:
+		e.tie = 0
+	case Random:
+		e.tie = q.key.Draw("tie", uint64(e.At), uint64(e.Kind), e.Conn, e.N)
+	case Priorities:
+		e.tie = q.key.Draw("priority", uint64(e.Kind), e.Conn, q.seq/epochEvents)
+	default:
+		assert.Unreachable("tie mode", uint64(q.mode))
+	}
+	q.heap = append(q.heap, e)
+	q.up(len(q.heap) - 1)
+}
+
+// Pop removes and returns the earliest event; false when there is none.
+func (q *Queue) Pop() (Event, bool) {
+	if len(q.heap) == 0 {
+		return Event{}, false
+	}
+	top := q.heap[0]
+	last := len(q.heap) - 1
+	q.heap[0] = q.heap[last]
+	q.heap[last] = Event{}
+	q.heap = q.heap[:last]
+	q.down(0)
+	return top, true
+}
+
+func (q *Queue) less(i, j int) bool {
+	a, b := &q.heap[i], &q.heap[j]
+	if a.At != b.At {
+		return a.At < b.At
+	}
+	if a.tie != b.tie {
+		return a.tie < b.tie
+	}
+	return a.seq < b.seq
+}
+
+func (q *Queue) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !q.less(i, parent) {
+			return
+		}
+		q.heap[i], q.heap[parent] = q.heap[parent], q.heap[i]
+		i = parent
+	}
+}
+
+func (q *Queue) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(q.heap) {
+			return
+		}
+		if child+1 < len(q.heap) && q.less(child+1, child) {
+			child++
+		}
+		if !q.less(child, i) {
+			return
+		}
+		q.heap[i], q.heap[child] = q.heap[child], q.heap[i]
+		i = child
+	}
+}
