@@ -157,15 +157,12 @@ func (s *State) Release(b *Batch, d Delivery) {
 	if e == nil || uint64(e.deliveries) != d.Deliveries || e.deliveries == 0 {
 		return
 	}
-	s.changed = true
-	if !s.log.Matches(s.rules.filters, e.seq) {
-		s.finish(e)
-		return
-	}
 	before := s.Deliverable()
+	s.changed = true
 	to := *e
 	to.deliveries--
-	to.phase, to.deadline = queued, never
 	s.pending.update(e, to)
+	s.due(b, e)
 	s.wake(b, before)
+	s.check()
 }
