@@ -16,6 +16,9 @@ import (
 	"weir/spec/assert"
 )
 
+// Group is the group of the catalog itself.
+const Group uint64 = 1
+
 // FirstGroup is the group of the first stream ever created. Lower numbers belong to the groups of the server itself.
 const FirstGroup uint64 = 16
 

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"weir/model/jsapi"
+	"weir/model/meta"
+	"weir/model/stream"
+	"weir/model/subject"
+)
+
+// deletedMax bounds the deleted sequences that one info response lists.
+const deletedMax = 1 << 20
+
+// describe is what create, update and info responses say about a stream.
+func (c *call) describe(entry *meta.Stream, s Stream) *jsapi.StreamInfo {
+	return &jsapi.StreamInfo{
+		Config:    s.Config().Shown(),
+		Created:   jsapi.Time(entry.Created),
+		State:     s.State(),
+		Domain:    c.api.config.Domain,
+		Cluster:   &jsapi.ClusterInfo{Leader: c.api.config.ServerName},
+		TimeStamp: jsapi.Time(c.backend.Now()),
+	}
+}
+
+// streamInfo answers STREAM.INFO.
+func (c *call) streamInfo(body []byte) {
+	var request jsapi.StreamInfoRequest
+	if !c.decodeOptional(body, &request) {
+		return
+	}
+	c.withStream(func(entry *meta.Stream, s Stream) {
+		response := jsapi.StreamInfoResponse{Response: c.response(), StreamInfo: c.describe(entry, s)}
+		if request.DeletedDetails {
+			response.State.Deleted = s.Deleted(deletedMax)
+		}
+		if request.SubjectsFilter != "" && subject.Valid(request.SubjectsFilter) {
+			offset := max(request.Offset, 0)
+			counts, total := s.SubjectCounts(request.SubjectsFilter, offset, jsapi.SubjectsPageMax)
+			if total > 0 {
+				response.Page = jsapi.Page{Total: total, Offset: offset, Limit: jsapi.SubjectsPageMax}
+				response.State.Subjects = countsBySubject(counts)
+			}
+		}
+		c.respond(response)
+	})
+}
+
+func countsBySubject(counts []stream.SubjectCount) map[string]uint64 {
+	bySubject := make(map[string]uint64, len(counts))
+	for _, count := range counts {
+		bySubject[count.Subject] = count.Msgs
+	}
+	return bySubject
+}
+
+// selected runs then with the streams of the account that may hold the subject, all for an empty one, ascending by name.
+func (c *call) selected(filter string, then func([]*meta.Stream)) {
+	c.backend.Barrier(meta.Group, func(err *jsapi.Error) {
+		if err != nil {
+			c.refuse(err)
+			return
+		}
+		var streams []*meta.Stream
+		for _, entry := range c.backend.Catalog().Streams(c.account) {
+			if filter == "" || captures(entry.Config, filter) {
+				streams = append(streams, entry)
+			}
+		}
+		then(streams)
+	})
+}
+
+func captures(config *jsapi.StreamConfig, filter string) bool {
+	for _, captured := range config.Subjects {
+		if subject.Overlaps(captured, filter) {
+			return true
+		}
+	}
+	return false
+}
+
+// streamNames answers STREAM.NAMES.
+func (c *call) streamNames(body []byte) {
+	var request jsapi.StreamsRequest
+	if !c.decodeOptional(body, &request) {
+		return
+	}
+	c.selected(request.Subject, func(streams []*meta.Stream) {
+		response := jsapi.StreamNamesResponse{Response: c.response()}
+		var lo, hi int
+		response.Page, lo, hi = page(len(streams), request.Offset, jsapi.NamesPageMax)
+		for _, entry := range streams[lo:hi] {
+			response.Streams = append(response.Streams, entry.Name)
+		}
+		c.respond(response)
+	})
+}
+
+// streamList answers STREAM.LIST. Streams that cannot be read here are listed as missing.
+func (c *call) streamList(body []byte) {
+	var request jsapi.StreamsRequest
+	if !c.decodeOptional(body, &request) {
+		return
+	}
+	c.selected(request.Subject, func(streams []*meta.Stream) {
+		response := jsapi.StreamListResponse{Response: c.response(), Streams: []*jsapi.StreamInfo{}}
+		var lo, hi int
+		response.Page, lo, hi = page(len(streams), request.Offset, jsapi.ListPageMax)
+		c.gather(streams[lo:hi], &response)
+	})
+}
+
+// gather reads each stream behind a barrier of its own and answers when all are read.
+func (c *call) gather(streams []*meta.Stream, response *jsapi.StreamListResponse) {
+	infos := make([]*jsapi.StreamInfo, len(streams))
+	waiting := len(streams) + 1
+	finish := func() {
+		waiting--
+		if waiting > 0 {
+			return
+		}
+		for i, info := range infos {
+			if info == nil {
+				response.Missing = append(response.Missing, streams[i].Name)
+				continue
+			}
+			response.Streams = append(response.Streams, info)
+		}
+		c.respond(response)
+	}
+	for i, entry := range streams {
+		c.backend.Barrier(entry.Group, func(err *jsapi.Error) {
+			if s, ok := c.backend.Stream(entry.Group); ok && err == nil {
+				info := c.describe(entry, s)
+				info.Config, info.Cluster = *s.Config(), nil // lists show neither versions nor groups
+				infos[i] = info
+			}
+			finish()
+		})
+	}
+	finish()
+}
