@@ -1,0 +1,318 @@
+package msgstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/disk/vfs"
+)
+
+// FilesOpenMax bounds the block files of one stream that are kept open.
+const FilesOpenMax = 8
+
+// blockSuffix ends the name of a block file: "000000000000000a.blk" is block 10.
+const blockSuffix = ".blk"
+
+// Files are the block files of one stream, in one directory. It is not safe for concurrent use.
+type Files struct {
+	fs     vfs.FS
+	dir    string
+	open   []openFile // least recently used first
+	dirty  []BlockID  // written since the last Sync
+	newDir bool       // the directory has entries that are not durable
+	exists bool       // the directory exists
+	failed error      // of a write or sync; nothing is durable any more through these files
+	plant  Plant
+}
+
+// Plant names deliberate faults of this package, for checking that the simulator finds them.
+type Plant struct {
+	// NoSyncDir forgets to make the directory entries of new blocks durable.
+	NoSyncDir bool
+	// NoSync forgets to make the bytes of blocks durable.
+	NoSync bool
+}
+
+type openFile struct {
+	id   BlockID
+	file vfs.File
+}
+
+// NewFiles returns the block files in the directory, which is made when the first block is written.
+func NewFiles(fsys vfs.FS, dir string, plant Plant) *Files {
+	return &Files{fs: fsys, dir: dir, plant: plant}
+}
+
+// FileName is the name of a block's file in its stream's directory.
+func FileName(id BlockID) string { return fmt.Sprintf("%016x%s", uint64(id), blockSuffix) }
+
+// ParseFileName returns the block that a file name stands for.
+func ParseFileName(name string) (BlockID, bool) {
+	hex, ok := strings.CutSuffix(name, blockSuffix)
+	if !ok || len(hex) != 16 {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(hex, 16, 64)
+	return BlockID(id), err == nil
+}
+
+// Write writes ranges of blocks. They are durable after Sync. After an error the ranges may be written in part; writing
+// them again is safe.
+func (f *Files) Write(writes []BlockWrite) error {
+	for i := range writes {
+		w := &writes[i]
+		file, err := f.fileForWriting(w.Block)
+		if err != nil {
+			return err
+		}
+		if _, err := file.WriteAt(w.Bytes, w.Offset); err != nil {
+			return fmt.Errorf("write %d bytes at offset %d of block %d: %w", len(w.Bytes), w.Offset, w.Block, err)
+		}
+	}
+	return nil
+}
+
+func (f *Files) fileForWriting(id BlockID) (vfs.File, error) {
+	if !f.exists {
+		if err := vfs.MakeDir(f.fs, f.dir); err != nil {
+			return nil, err
+		}
+		f.exists = true
+	}
+	file, err := f.file(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, err = f.fs.Create(f.path(id))
+		if err != nil {
+			return nil, fmt.Errorf("create block %d: %w", id, err)
+		}
+		f.newDir = true
+		f.keepOpen(id, file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(f.dirty, id) {
+		f.dirty = append(f.dirty, id)
+	}
+	return file, nil
+}
+
+func (f *Files) path(id BlockID) string { return f.dir + "/" + FileName(id) }
+
+// file returns the open file of a block.
+func (f *Files) file(id BlockID) (vfs.File, error) {
+	for i := range f.open {
+		if o := f.open[i]; o.id == id {
+			copy(f.open[i:], f.open[i+1:])
+			f.open[len(f.open)-1] = o
+			return o.file, nil
+		}
+	}
+	file, err := f.fs.Open(f.path(id))
+	if err != nil {
+		return nil, fmt.Errorf("open block %d: %w", id, err)
+	}
+	f.keepOpen(id, file)
+	return file, nil
+}
+
+// keepOpen adds a file to the open ones, closing one that has nothing to be synced when there are many.
+func (f *Files) keepOpen(id BlockID, file vfs.File) {
+	f.open = append(f.open, openFile{id, file})
+	for i := 0; i < len(f.open)-1 && len(f.open) > FilesOpenMax; {
+		if slices.Contains(f.dirty, f.open[i].id) {
+			i++
+			continue
+		}
+		// Nothing of the file is un-synced, so that closing has nothing to lose.
+		_ = f.open[i].file.Close()
+		f.open = slices.Delete(f.open, i, i+1)
+	}
+}
+
+// Sync makes everything written so far durable. After an error it fails for good: which bytes are durable is unknown.
+func (f *Files) Sync() error {
+	if f.failed != nil {
+		return f.failed
+	}
+	for _, id := range f.dirty {
+		if f.plant.NoSync {
+			break
+		}
+		file, err := f.file(id)
+		if err == nil {
+			err = file.Sync()
+		}
+		if err != nil {
+			f.failed = fmt.Errorf("sync block %d: %w", id, err)
+			return f.failed
+		}
+	}
+	f.dirty = f.dirty[:0]
+	if f.newDir && !f.plant.NoSyncDir {
+		if err := f.fs.SyncDir(f.dir); err != nil {
+			f.failed = fmt.Errorf("sync directory %s: %w", f.dir, err)
+			return f.failed
+		}
+	}
+	f.newDir = false
+	return nil
+}
+
+// Read reads a message. The error wraps ErrCorrupt when the bytes are not those of the message.
+func (f *Files) Read(loc Loc) (Msg, error) {
+	file, err := f.file(loc.Block)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Msg{}, fmt.Errorf("block %d is missing: %w", loc.Block, ErrCorrupt)
+	}
+	if err != nil {
+		return Msg{}, err
+	}
+	data := make([]byte, loc.Size)
+	if err := vfs.ReadFull(file, data, int64(loc.Offset)); err != nil {
+		return Msg{}, fmt.Errorf("read message %d at offset %d of block %d: %w", loc.Seq, loc.Offset, loc.Block, err)
+	}
+	if err := checkMessage(data, loc.Block, int(loc.Offset)); err != nil {
+		return Msg{}, err
+	}
+	m, err := decodeMessage(data)
+	if err == nil && m.Seq != loc.Seq {
+		err = fmt.Errorf("message %d lies at the place of message %d in block %d: %w", m.Seq, loc.Seq, loc.Block, ErrCorrupt)
+	}
+	return m, err
+}
+
+// Rewrite carries out an order: the new block is written, and durable after the next Sync.
+func (f *Files) Rewrite(r *Rewrite) (Rewritten, error) {
+	file, err := f.file(r.From)
+	if err != nil {
+		return Rewritten{}, err
+	}
+	data := make([]byte, r.Size)
+	if err := vfs.ReadFull(file, data, 0); err != nil {
+		return Rewritten{}, fmt.Errorf("read block %d: %w", r.From, err)
+	}
+	bytes, done, err := rewriteBlock(data, r)
+	if err != nil {
+		return Rewritten{}, err
+	}
+	return done, f.Write([]BlockWrite{{Block: r.To, Bytes: bytes}})
+}
+
+// RemoveExcept removes the blocks that are not listed. Only blocks that no durable checkpoint refers to may go.
+func (f *Files) RemoveExcept(keep []BlockID) error {
+	if !f.exists {
+		return nil
+	}
+	names, err := f.fs.List(f.dir)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", f.dir, err)
+	}
+	keep = slices.Sorted(slices.Values(keep))
+	for _, name := range names {
+		id, ok := ParseFileName(name)
+		if !ok {
+			continue
+		}
+		if _, kept := slices.BinarySearch(keep, id); kept {
+			continue
+		}
+		f.forget(id)
+		if err := f.fs.Remove(f.dir + "/" + name); err != nil {
+			return fmt.Errorf("remove block %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (f *Files) forget(id BlockID) {
+	f.dirty = slices.DeleteFunc(f.dirty, func(d BlockID) bool { return d == id })
+	f.open = slices.DeleteFunc(f.open, func(o openFile) bool {
+		if o.id == id {
+			_ = o.file.Close() // the file is about to be removed
+		}
+		return o.id == id
+	})
+}
+
+// Close closes the files without syncing them.
+func (f *Files) Close() error {
+	var errs []error
+	for _, o := range f.open {
+		errs = append(errs, o.file.Close())
+	}
+	f.open = nil
+	return errors.Join(errs...)
+}
+
+// Load finds the blocks that a checkpoint refers to: the places of the messages come from the footers of sealed blocks,
+// and from the bytes of the one that is not sealed. The error wraps ErrCorrupt when a block is damaged or missing.
+func (f *Files) Load(states []BlockState) ([]BlockInfo, error) {
+	infos := make([]BlockInfo, 0, len(states))
+	for i := range states {
+		info, err := f.load(&states[i])
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	f.exists = f.exists || len(states) > 0
+	return infos, nil
+}
+
+func (f *Files) load(s *BlockState) (BlockInfo, error) {
+	file, err := f.file(s.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return BlockInfo{}, fmt.Errorf("block %d is missing: %w", s.ID, ErrCorrupt)
+	}
+	if err != nil {
+		return BlockInfo{}, err
+	}
+	info := BlockInfo{State: *s}
+	from, size := 0, s.Size
+	if s.Sealed {
+		from, size = s.Size, footerHeadBytes+4*s.Count
+	}
+	data := make([]byte, size)
+	if err := vfs.ReadFull(file, data, int64(from)); err != nil {
+		return BlockInfo{}, fmt.Errorf("block %d is shorter than its checkpoint says: %w: %w", s.ID, ErrCorrupt, err)
+	}
+	if s.Sealed {
+		info.Offsets, err = decodeFooter(data, s.ID, s.Size)
+	} else {
+		info.Data = data
+		info.Offsets, err = scanBlock(data, s)
+	}
+	if err == nil && len(info.Offsets) != s.Count {
+		err = fmt.Errorf("block %d covers %d sequences, its checkpoint says %d: %w", s.ID, len(info.Offsets), s.Count, ErrCorrupt)
+	}
+	return info, err
+}
+
+// scanBlock finds the messages in the bytes of a block that has no footer yet.
+func scanBlock(data []byte, s *BlockState) ([]uint32, error) {
+	if err := checkBlockHeader(data, s.ID); err != nil {
+		return nil, err
+	}
+	offsets := make([]uint32, s.Count)
+	for at := blockHeaderBytes; at < len(data); {
+		if err := checkMessage(data[at:], s.ID, at); err != nil {
+			return nil, err
+		}
+		m, err := decodeMessage(data[at:])
+		if err != nil {
+			return nil, err
+		}
+		if m.Seq < s.First || m.Seq-s.First >= uint64(s.Count) {
+			return nil, fmt.Errorf("message %d does not belong into block %d: %w", m.Seq, s.ID, ErrCorrupt)
+		}
+		offsets[m.Seq-s.First] = uint32(at)
+		size, _ := frameSize(data[at:])
+		at += size
+	}
+	return offsets, nil
+}
