@@ -1,0 +1,129 @@
+package session
+
+import (
+	"weir/transport/wire"
+)
+
+const (
+	// firstPingNanos is when a client is pinged after CONNECT, to measure the round trip.
+	firstPingNanos = 2e9
+	// firstPingSpread divides the time to the first ping into the largest delay that is added to it.
+	firstPingSpread = 5
+	// roundTripAgeNanos is the age at which a measured round trip is too old.
+	roundTripAgeNanos = 3600 * 1e9
+)
+
+// timers are the deadlines of a session, in nanoseconds of the monotone clock.
+type timers struct {
+	// authAt is when credentials must have come, 0 once they have or when none are needed.
+	authAt int64
+	// pingAt is when the client is looked at next.
+	pingAt int64
+	// lastIn is when the client last did something but answer pings.
+	lastIn int64
+	// opened is when the session began.
+	opened int64
+	// pinged is when the last ping was sent; 0 before the first.
+	pinged int64
+	// outstanding counts pings without an answer.
+	outstanding int
+	// roundTrip is the last measured round trip, 0 before CONNECT.
+	roundTrip int64
+}
+
+func (t *timers) start(now int64, config *Config) {
+	t.opened, t.lastIn = now, now
+	t.pingAt = now + config.PingIntervalNanos
+	if config.Auth.Required() {
+		t.authAt = now + config.AuthTimeoutNanos
+	}
+}
+
+// connected plans the first ping. Until it is answered, the time that the handshake took stands for the round trip.
+func (t *timers) connected(now int64, config *Config, random uint64) {
+	t.authAt = 0
+	t.roundTrip = max(now-t.opened, 1)
+	first := min(config.PingIntervalNanos, firstPingNanos)
+	t.pingAt = now + first
+	if spread := uint64(first / firstPingSpread); spread > 0 {
+		t.pingAt += int64(random % spread)
+	}
+}
+
+func (t *timers) pong(now int64) {
+	t.outstanding = 0
+	if t.pinged != 0 {
+		t.roundTrip = max(now-t.pinged, 1)
+	}
+}
+
+// Deadline is the monotone time at which Tick has to be called, 0 for a closed session.
+func (s *Session) Deadline() int64 {
+	switch {
+	case s.reason != 0:
+		return 0
+	case s.timers.authAt != 0:
+		return min(s.timers.authAt, s.timers.pingAt)
+	default:
+		return s.timers.pingAt
+	}
+}
+
+// Tick does what has become due. Calling it early or often does no harm.
+func (s *Session) Tick() {
+	if s.reason != 0 {
+		return
+	}
+	now := s.host.Now().Mono
+	if s.timers.authAt != 0 && now >= s.timers.authAt {
+		s.Close(wire.AuthenticationTimeout, "Authentication Timeout")
+		return
+	}
+	if now < s.timers.pingAt {
+		return
+	}
+	s.timers.pingAt = now + s.config.PingIntervalNanos
+	stale := s.timers.pinged == 0 || now-s.timers.pinged > roundTripAgeNanos
+	if now-s.timers.lastIn < s.config.PingIntervalNanos && !stale {
+		return
+	}
+	if s.timers.outstanding >= s.config.PingOutstandingMax {
+		s.Close(wire.StaleConnection, "Stale Connection")
+		return
+	}
+	s.sendPing(now)
+	s.checkPending()
+}
+
+// MeasureRoundTrip pings a connected client out of turn; monitoring asks for it.
+func (s *Session) MeasureRoundTrip() {
+	if s.reason == 0 && s.connected && s.timers.outstanding == 0 {
+		s.sendPing(s.host.Now().Mono)
+	}
+}
+
+func (s *Session) sendPing(now int64) {
+	s.begin()
+	s.out = wire.AppendPing(s.out)
+	s.timers.outstanding++
+	s.timers.pinged = now
+}
+
+// Stats counts what a session did, for monitoring.
+type Stats struct {
+	// InMsgs and InBytes count what the client published, header and body.
+	InMsgs, InBytes uint64
+	// OutMsgs and OutBytes count what was delivered to it.
+	OutMsgs, OutBytes uint64
+	// StartWall and LastActivityWall are unix nanoseconds.
+	StartWall, LastActivityWall int64
+	// RoundTripNanos is the last measured round trip, 0 before CONNECT.
+	RoundTripNanos int64
+}
+
+// Stats returns the counts so far.
+func (s *Session) Stats() Stats {
+	stats := s.stats
+	stats.RoundTripNanos = s.timers.roundTrip
+	return stats
+}
