@@ -74,13 +74,48 @@ func TestHeldBytesOfASessionAreBounded(t *testing.T) {
 	slow.holds = true
 	fast := b.open(2, config)
 	b.send(fast, []byte("CONNECT {\"verbose\":false}\r\n"))
+	warned := false
 	for range 1000 {
+		if slow.session.Congested() {
+			warned = true
+		} else if warned && !slow.closed {
+			t.Fatal("congestion ends while nobody reads")
+		}
 		b.send(fast, wire.AppendPub(nil, &wire.Msg{Subject: []byte("a"), Payload: bytes.Repeat([]byte("x"), 100)}))
 		if slow.session.PendingBytes() > config.PendingBytesMax {
 			t.Fatalf("%d bytes pending", slow.session.PendingBytes())
 		}
 	}
+	if !warned {
+		t.Fatal("closed without a warning")
+	}
 	if slow.reason != wire.SlowConsumerPendingBytes || fast.closed {
 		t.Fatalf("slow client: %v, fast client closed: %v", slow.reason, fast.closed)
+	}
+}
+
+func TestSessionItselfRefusesWhatComesBeforeCredentials(t *testing.T) {
+	b, config := newBroker(), testConfig()
+	var err error
+	if config.Auth, err = auth.New(auth.Config{Token: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	c := b.open(1, config)
+	c.session.Handle(&wire.Op{Kind: wire.KindPub, Subject: []byte("a")}) // Past the parser, which is gated.
+	b.drain()
+	if c.reason != wire.AuthenticationFailure || c.session.Stats().InMsgs != 0 {
+		t.Fatalf("closed for %d, %d messages taken", c.reason, c.session.Stats().InMsgs)
+	}
+}
+
+func TestNewLimitsReachTheParser(t *testing.T) {
+	b, config := newBroker(), testConfig()
+	c := b.open(1, config)
+	smaller := *config
+	smaller.Limits.PayloadBytes = 5
+	c.session.SetConfig(&smaller)
+	out := c.session.Take()
+	if out.Limits != smaller.Limits || out.Close || len(out.Bytes) != 0 {
+		t.Fatalf("%+v", out)
 	}
 }

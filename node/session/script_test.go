@@ -65,6 +65,12 @@ func (s *script) run(d *datadriven.TestData) string {
 	case "lameduck":
 		s.broker.clients[s.id(d)].session.LameDuck()
 		s.broker.drain()
+	case "info": // info id: INFO has changed
+		s.broker.clients[s.id(d)].session.SendInfo()
+		s.broker.drain()
+	case "measure": // measure id: monitoring wants the round trip
+		s.broker.clients[s.id(d)].session.MeasureRoundTrip()
+		s.broker.drain()
 	case "drop": // drop id: the connection is gone
 		s.broker.clients[s.id(d)].session.Disconnected(wire.ClientClosed)
 	case "subs":

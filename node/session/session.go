@@ -149,6 +149,10 @@ func (s *Session) Subs() []*route.Sub { return s.subs }
 // PendingBytes counts bytes that wait to be sent, here and at the host.
 func (s *Session) PendingBytes() int { return len(s.out) + s.flightBytes }
 
+// Congested reports that the client is close to being closed as too slow: three quarters of the pending bytes it may have
+// wait to be sent. Whoever publishes to it had better be slowed down.
+func (s *Session) Congested() bool { return s.PendingBytes() > s.config.PendingBytesMax/4*3 }
+
 // Closed returns why the session has ended, 0 while it goes on. An ended session ignores everything.
 func (s *Session) Closed() wire.Reason { return s.reason }
 
