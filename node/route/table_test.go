@@ -300,8 +300,10 @@ func TestLongSubjectsAreRouted(t *testing.T) {
 	table, in := newTable(10), &inbox{}
 	long := strings.Repeat("x", cachedSubjectBytesMax+1)
 	sub := in.sub(table, "1", long, "")
-	if send(table, long) != 1 || send(table, long) != 1 {
-		t.Fatal("not taken")
+	for range 2 {
+		if send(table, long) != 1 {
+			t.Fatal("not taken")
+		}
 	}
 	table.Unsubscribe(sub)
 	if send(table, long) != 0 {
