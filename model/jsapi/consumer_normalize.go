@@ -7,6 +7,8 @@ const (
 	maxWaitingDefault    = 512
 	maxAckPendingDefault = 1000
 	pinnedTTLDefault     = 2 * time.Minute
+
+	inactiveThresholdDefault = 5 * time.Second
 )
 
 // Normalize fills in the defaults of a consumer configuration that a client sent and checks everything about it that
@@ -103,6 +105,15 @@ func (c *ConsumerConfig) fillDefaults(stream *StreamConfig, limits *Limits, stri
 		c.PriorityTimeout = pinnedTTLDefault
 	}
 	return nil
+}
+
+// FillInactiveThreshold gives a consumer without durable name the threshold of ephemerals when it has none. old is the
+// present configuration, nil for a new consumer: a consumer that began as a durable one never gets it by default, so
+// that an update cannot make it disappear.
+func (c *ConsumerConfig) FillInactiveThreshold(old *ConsumerConfig) {
+	if c.Durable == "" && c.InactiveThreshold == 0 && (old == nil || old.Durable == "" && old.InactiveThreshold > 0) {
+		c.InactiveThreshold = inactiveThresholdDefault
+	}
 }
 
 // lowestLimit returns value, or a limit that is lower. Limits that are not positive do not count.

@@ -24,19 +24,21 @@ func (c *call) consumerCreate([]byte) {
 		return
 	}
 	c.withStream(func(entry *meta.Stream, s Stream) {
-		if old := s.ConsumerByName(consumerName(config)); old != nil {
-			config.PauseUntil = old.Config().PauseUntil
+		var old *jsapi.ConsumerConfig
+		if state := s.ConsumerByName(consumerName(config)); state != nil {
+			old = state.Config()
+			config.PauseUntil = old.PauseUntil
 		}
 		if err := config.Normalize(s.Config(), c.limits, c.create.Pedantic); err != nil {
 			c.refuse(err)
 			return
 		}
-		if config.Name == "" {
-			config.Name = config.Durable
-		}
-		for config.Name == "" {
+		config.FillInactiveThreshold(old)
+		c.consumer = consumerName(config)
+		for c.consumer == "" {
+			// The configuration of a consumer that the server names has no name.
 			if name := jsapi.ConsumerName(c.backend.Random()); s.ConsumerByName(name) == nil {
-				config.Name = name
+				c.consumer = name
 			}
 		}
 		if err := c.checkLive(entry, s); err != nil {
@@ -60,10 +62,7 @@ func (c *call) matchSubject() *jsapi.Error {
 	config := &c.create.Config
 	durable := strings.HasPrefix(c.endpoint.words, "CONSUMER.DURABLE.")
 	name := c.consumer
-	switch {
-	case durable && name == "":
-		return jsapi.CodeConsumerDurableNameNotInSubject.Err()
-	case c.stream != c.create.Stream:
+	if c.stream != c.create.Stream {
 		return jsapi.CodeStreamMismatch.Err()
 	}
 	legacy := name == ""
@@ -97,7 +96,7 @@ func (c *call) matchSubject() *jsapi.Error {
 // account may allow fewer consumers than the stream. The machine makes all others.
 func (c *call) checkLive(entry *meta.Stream, s Stream) *jsapi.Error {
 	config := &c.create.Config
-	old := s.ConsumerByName(config.Name)
+	old := s.ConsumerByName(c.consumer)
 	if old != nil && config.Push() && old.Config().Push() && config.DeliverSubject != old.Config().DeliverSubject {
 		if _, bound := c.backend.Activity(entry.Group, old.ID()); bound {
 			return jsapi.CodeConsumerNameExist.Err()
@@ -121,7 +120,7 @@ var actions = [...]uint8{
 func (c *call) putConsumer(entry *meta.Stream) {
 	config := &c.create.Config
 	put := command.Command{
-		Kind: command.PutConsumer, Name: []byte(config.Name), Action: actions[c.create.Action],
+		Kind: command.PutConsumer, Name: []byte(c.consumer), Action: actions[c.create.Action],
 		Config: config.AppendJSON(nil),
 	}
 	c.backend.Propose(entry.Group, &put, func(r *effect.Effect) {
@@ -134,7 +133,7 @@ func (c *call) putConsumer(entry *meta.Stream) {
 			c.refuse(c.orGone(entry, jsapi.CodeConsumerOffline.Err()))
 			return
 		}
-		state := s.ConsumerByName(config.Name)
+		state := s.ConsumerByName(c.consumer)
 		if state == nil {
 			c.refuse(jsapi.CodeConsumerNotFound.Err())
 			return

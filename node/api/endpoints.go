@@ -35,7 +35,6 @@ const (
 	streamArg
 	consumerArgs   // stream and consumer
 	createArgs     // stream, then optionally a consumer, then optionally a filter
-	durableArgs    // stream, then optionally a consumer
 	streamTailArgs // stream, then at least one token of a subject
 )
 
@@ -92,7 +91,7 @@ func endpoints() []endpoint {
 
 		{words: "CONSUMER.CREATE.", form: createArgs, kind: jsapi.TypeConsumerCreate, failed: bare,
 			bodyFirst: (*call).decodeConsumer, run: (*call).consumerCreate},
-		{words: "CONSUMER.DURABLE.CREATE.", form: durableArgs, kind: jsapi.TypeConsumerCreate, failed: bare,
+		{words: "CONSUMER.DURABLE.CREATE.", form: consumerArgs, kind: jsapi.TypeConsumerCreate, failed: bare,
 			bodyFirst: (*call).decodeConsumer, run: (*call).consumerCreate},
 		{words: "CONSUMER.INFO.", form: consumerArgs, kind: jsapi.TypeConsumerInfo, failed: bare,
 			bodyFirst: (*call).requireEmpty, run: (*call).consumerInfo},
@@ -170,8 +169,6 @@ func (f form) parse(tail string) (arguments, bool) {
 	switch f {
 	case consumerArgs:
 		return args, more && !filtered
-	case durableArgs:
-		return args, !filtered
 	case createArgs:
 		return args, true
 	}
