@@ -126,6 +126,9 @@ func (s *State) ID() uint64 { return s.id }
 // Name is the name of the consumer.
 func (s *State) Name() string { return s.name }
 
+// Stream is the name of the stream.
+func (s *State) Stream() string { return s.options.Stream }
+
 // Created is when the consumer was created, unix nanoseconds.
 func (s *State) Created() int64 { return s.created }
 
