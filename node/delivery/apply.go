@@ -6,20 +6,16 @@ import (
 	"weir/model/effect"
 )
 
-// Apply carries out an effect that an applied entry of a stream led here had on its consumers; others are ignored. own
-// says that this node proposed the entry. The owner passes the effects of an entry in their order, when the state is
-// already that after the entry.
-func (d *Desk) Apply(now int64, group uint64, own bool, e *effect.Effect) {
+// Apply carries out an effect that an applied entry of a stream led here had on its consumers; others are ignored. The
+// owner passes the effects of an entry in their order, when the state is already that after the entry, and leaves out the
+// Handoff and Delivered of entries that another Desk proposed: those may have reached clients.
+func (d *Desk) Apply(now int64, group uint64, e *effect.Effect) {
 	d.now = now
 	switch e.Kind {
 	case effect.Handoff:
-		if own {
-			d.handoff(group, e)
-		}
+		d.handoff(group, e)
 	case effect.Delivered:
-		if own {
-			d.deliverEnded(group, e)
-		}
+		d.deliverEnded(group, e)
 	case effect.Wake:
 		if l := d.find(group, e.Consumer); l != nil {
 			d.mark(l)

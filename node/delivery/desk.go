@@ -102,6 +102,7 @@ type Desk struct {
 	timers  timers
 	ready   []*line // those that may have something to propose, each once
 	tickets map[uint64]*line
+	flows   map[string]*line // by the reply subject of the flow control request that waits for its answer
 
 	lastToken, lastTicket uint64
 	now                   int64 // of the call that runs
@@ -124,7 +125,7 @@ type led struct{ lines []*line }
 func NewDesk(world World, config Config) *Desk {
 	return &Desk{
 		world: world, groups: make(map[uint64]*led), lines: make(map[key]*line), tickets: make(map[uint64]*line),
-		lastToken: config.Boot << 32,
+		flows: make(map[string]*line), lastToken: config.Boot << 32,
 	}
 }
 
@@ -226,6 +227,7 @@ func (d *Desk) configure(l *line, state *consumer.State) {
 func (d *Desk) close(l *line, why status) {
 	d.dismiss(l, why)
 	if l.push != nil {
+		d.forgetFlow(l)
 		d.world.Watch(l.key.group, l.key.id, "", "")
 	}
 	l.closed = true

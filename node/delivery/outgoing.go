@@ -155,8 +155,8 @@ func (d *Desk) readAhead(l *line) {
 	}
 }
 
-// Fetched takes the end of a read. The bytes become the Desk's; nil means that the message is gone or can not be read.
-func (d *Desk) Fetched(now int64, ticket uint64, stored *Stored) {
+// Fetched takes the end of a read. The bytes become the Desk's; not ok means that the message is gone or can not be read.
+func (d *Desk) Fetched(now int64, ticket uint64, stored Stored, ok bool) {
 	d.now = now
 	l := d.tickets[ticket]
 	if l == nil {
@@ -169,10 +169,9 @@ func (d *Desk) Fetched(now int64, ticket uint64, stored *Stored) {
 		if it.phase != itemReading || it.ticket != ticket {
 			continue
 		}
-		if stored == nil {
+		it.phase, it.stored = itemRead, stored
+		if !ok {
 			it.phase = itemMissing
-		} else {
-			it.phase, it.stored = itemRead, *stored
 		}
 		break
 	}

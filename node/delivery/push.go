@@ -5,6 +5,7 @@ import (
 
 	"weir/model/consumer"
 	"weir/model/jsapi"
+	"weir/spec/assert"
 )
 
 const (
@@ -40,6 +41,7 @@ func (d *Desk) configurePush(l *line) {
 	if p := l.push; p != nil && string(p.subject) == l.config.DeliverSubject && p.group == l.config.DeliverGroup {
 		return
 	}
+	d.forgetFlow(l)
 	l.push = &push{
 		subject: []byte(l.config.DeliverSubject), group: l.config.DeliverGroup, window: windowStart, idleSince: d.now,
 	}
@@ -118,24 +120,36 @@ func (d *Desk) requestFlow(l *line) {
 		n /= uint64(len(base62))
 	}
 	p.flowBytes = p.unanswered
+	d.flows[string(p.flow)] = l
 	d.header = append(append(d.header[:0], statusPrefix...), jsapi.StatusFlowControl...)
 	d.header = append(d.header, "\r\n\r\n"...)
 	d.message = Message{Subject: p.subject, Reply: p.flow, Header: d.header}
 	d.send(l.key.group, p.subject)
 }
 
-// FlowControl takes the answer to a flow control request: a message on its reply subject. Only the latest request counts.
-func (d *Desk) FlowControl(now int64, group, id uint64, subject []byte) {
+// FlowControl takes the answer to a flow control request: a message on its reply subject. Only the latest request of a
+// consumer counts; for others it returns false.
+func (d *Desk) FlowControl(now int64, subject []byte) bool {
 	d.now = now
-	l := d.find(group, id)
-	if l == nil || l.push == nil || len(l.push.flow) == 0 || !bytes.Equal(l.push.flow, subject) {
-		return
+	l := d.flows[string(subject)]
+	if l == nil {
+		return false
 	}
+	delete(d.flows, string(subject))
 	p := l.push
+	assert.True(bytes.Equal(p.flow, subject), "a consumer waits for one answer", l.key.group, l.key.id)
 	p.window = min(2*p.window, windowMax)
 	p.unanswered = max(p.unanswered-p.flowBytes, 0)
 	p.flow, p.flowBytes = p.flow[:0], 0
 	d.mark(l)
+	return true
+}
+
+// forgetFlow stops waiting for an answer.
+func (d *Desk) forgetFlow(l *line) {
+	if l.push != nil && len(l.push.flow) > 0 {
+		delete(d.flows, string(l.push.flow))
+	}
 }
 
 // beatPush sends the heartbeat of an idle push consumer when it is due.
