@@ -1,0 +1,308 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"weir/disk/memfs"
+	"weir/disk/vfs"
+)
+
+// crashRun drives a log and, at every call to the disk, checks what every crash there would leave.
+type crashRun struct {
+	opts     Options
+	versions []twin // since the newest durable one
+	depth    int
+	states   int
+	failure  error
+}
+
+// watch checks the crashes at every call of the disk.
+func (c *crashRun) watch(fs *memfs.FS, seed uint64) {
+	busy := false
+	fs.OnOp(func(op memfs.Op) {
+		if busy || op.Kind&memfs.OpChanges == 0 || c.failure != nil {
+			return
+		}
+		busy = true
+		defer func() { busy = false }()
+		for _, s := range memfs.Strategies() {
+			key := memfs.Hash(seed, "crash", op.Number, uint64(s))
+			if err := c.recover(fs.Crash(s, key), key, c.depth); err != nil {
+				c.failure = fmt.Errorf("op %d (%s), %s, depth %d: %w", op.Number, op, s, c.depth, err)
+				return
+			}
+		}
+	})
+}
+
+// recover opens an image and checks it; on the way one more crash, at a keyed call, is tried.
+func (c *crashRun) recover(fs *memfs.FS, key uint64, depth int) error {
+	c.states++
+	var inner error
+	if depth > 0 {
+		at := 1 + memfs.Hash(key, "second")%14
+		fs.OnOp(func(op memfs.Op) {
+			if op.Number != at {
+				return
+			}
+			s := memfs.Strategies()[memfs.Hash(key, "strategy")%uint64(len(memfs.Strategies()))]
+			inner = c.recover(fs.Crash(s, key+1), key+1, depth-1)
+		})
+	}
+	l, rec, err := Open(fs, "wal", c.opts)
+	if err != nil {
+		return err
+	}
+	if len(rec.Damaged) > 0 {
+		return rec.Damaged[0].Err
+	}
+	if err := check(rec, c.versions, nil); err != nil {
+		return err
+	}
+	// A little more work must not disturb what was recovered.
+	versions := c.versions
+	if err := l.Append([]Write{{Group: 1 << 40, Entries: []Entry{{Term: 1, Index: 1, Data: []byte("x")}}}}); err != nil {
+		return err
+	}
+	if c.opts.Lazy {
+		if err := l.Sync(); err != nil {
+			return err
+		}
+	}
+	_, rec, err = Open(fs.Crash(memfs.LoseAll, key), "wal", c.opts)
+	if err != nil {
+		return fmt.Errorf("opened again: %w", err)
+	}
+	if n := len(rec.Groups); n == 0 || rec.Groups[n-1].ID != 1<<40 {
+		return errors.New("an append after the recovery is lost")
+	}
+	rec.Groups = rec.Groups[:len(rec.Groups)-1]
+	if err := check(rec, versions, nil); err != nil {
+		return fmt.Errorf("opened again: %w", err)
+	}
+	return inner
+}
+
+func enumerate(t *testing.T, seed uint64, opts Options) (int, error) {
+	gen := generator{rng: rand.New(rand.NewPCG(seed, 7))}
+	fs := memfs.New(memfs.Options{Seed: seed})
+	c := crashRun{opts: opts, versions: []twin{{}}, depth: 1}
+	c.watch(fs, seed)
+	l, _, err := Open(fs, "wal", opts)
+	must(t, err)
+	for range 25 {
+		state := c.versions[len(c.versions)-1].clone()
+		ws := gen.writes(state)
+		if len(ws) == 0 {
+			continue
+		}
+		for _, w := range ws {
+			state.apply(w)
+		}
+		c.versions = append(c.versions, state)
+		must(t, l.Append(ws))
+		if opts.Lazy && gen.rng.IntN(5) == 0 {
+			must(t, l.Sync())
+		}
+		if !opts.Lazy || l.synced == l.off {
+			c.versions = []twin{state}
+		}
+		if gen.rng.IntN(4) == 0 {
+			_, err := l.PrepareNext(4096)
+			must(t, err)
+		}
+		if gen.rng.IntN(10) == 0 {
+			must(t, l.SaveMark())
+		}
+	}
+	return c.states, c.failure
+}
+
+func TestCrashAtEveryCallLosesNothingAcknowledged(t *testing.T) {
+	states := 0
+	for seed := range uint64(6) {
+		n, err := enumerate(t, seed, Options{SegmentBytes: 8192, Lazy: seed%4 == 3})
+		states += n
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+	t.Logf("%d crash states", states)
+}
+
+func TestPlantedFaultsAreCaughtByCrashes(t *testing.T) {
+	for name, plant := range map[string]Plant{"AckBeforeSync": {AckBeforeSync: true}, "NoSyncDir": {NoSyncDir: true}} {
+		caught := false
+		for seed := range uint64(16) {
+			if _, err := enumerate(t, seed, Options{SegmentBytes: 8192, Plant: plant}); err != nil {
+				caught = true
+				break
+			}
+		}
+		if !caught {
+			t.Errorf("%s is not caught", name)
+		}
+	}
+}
+
+// filled returns a closed log of several segments with its twin, the mark saved.
+func filled(t *testing.T, seed uint64) (*memfs.FS, twin) {
+	gen := generator{rng: rand.New(rand.NewPCG(seed, 9))}
+	fs := memfs.New(memfs.Options{Seed: seed})
+	l, _, err := Open(fs, "wal", Options{SegmentBytes: 8192})
+	must(t, err)
+	state := twin{}
+	for range 40 {
+		ws := gen.writes(state)
+		must(t, l.Append(ws))
+		for _, w := range ws {
+			state.apply(w)
+		}
+	}
+	must(t, l.Close())
+	return fs, state
+}
+
+// checkDamage opens a damaged log: each group must be as it was, or be reported.
+func checkDamage(fs *memfs.FS, state twin, opts Options) (damaged int, err error) {
+	l, rec, err := Open(fs, "wal", opts)
+	if err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			return len(state), nil
+		}
+		return 0, err
+	}
+	reported := map[GroupID]bool{}
+	for _, d := range rec.Damaged {
+		reported[d.Group] = true
+	}
+	if rec.Incomplete {
+		for id := range state {
+			reported[id] = true
+		}
+	}
+	if err := check(rec, []twin{state}, reported); err != nil {
+		return 0, err
+	}
+	if err := l.Close(); err != nil {
+		return 0, err
+	}
+	// What was reported once is reported again, after more appends too.
+	_, again, err := Open(fs, "wal", opts)
+	if err != nil {
+		return 0, err
+	}
+	if len(again.Damaged) != len(rec.Damaged) {
+		return 0, fmt.Errorf("%d damaged groups, %d after another start: %v", len(rec.Damaged), len(again.Damaged), again.Notes)
+	}
+	return len(rec.Damaged), check(again, []twin{state}, reported)
+}
+
+func TestDamageIsNeverSilent(t *testing.T) {
+	for seed := range uint64(2) {
+		clean, state := filled(t, seed)
+		total, runs := 0, 0
+		for _, name := range clean.Files("wal") {
+			size := clean.Size(name)
+			for off := int64(0); off < size; off += 61 {
+				for _, kind := range []memfs.Rot{memfs.RotBit, memfs.RotZeros, memfs.RotNoise, memfs.RotUnreadable} {
+					if kind != memfs.RotBit && off%512 >= 61 {
+						continue
+					}
+					fs := clean.Crash(memfs.KeepAll, 0)
+					must(t, fs.Damage(name, kind, off))
+					n, err := checkDamage(fs, state, Options{SegmentBytes: 8192})
+					if err != nil {
+						t.Fatalf("seed %d: %s, kind %d at %d: %v", seed, name, kind, off, err)
+					}
+					total += n
+					runs++
+				}
+			}
+		}
+		t.Logf("seed %d: %d damages, %d groups of %d reported", seed, runs, total, runs*len(state))
+	}
+}
+
+func TestMissingFileIsNeverSilent(t *testing.T) {
+	for seed := range uint64(20) {
+		clean, state := filled(t, seed)
+		for _, name := range clean.Files("wal") {
+			fs := clean.Crash(memfs.KeepAll, 0)
+			must(t, fs.Remove(name))
+			if _, err := checkDamage(fs, state, Options{SegmentBytes: 8192}); err != nil {
+				t.Fatalf("seed %d: without %s: %v", seed, name, err)
+			}
+		}
+	}
+}
+
+func TestStopAtFirstBadIsCaughtByDamage(t *testing.T) {
+	opts := Options{SegmentBytes: 8192, Plant: Plant{StopAtFirstBad: true}}
+	for seed := range uint64(6) {
+		clean, state := filled(t, seed)
+		for _, name := range clean.Files("wal") {
+			for off := int64(0); off < clean.Size(name); off += 97 {
+				fs := clean.Crash(memfs.KeepAll, 0)
+				must(t, fs.Damage(name, memfs.RotBit, off))
+				if _, err := checkDamage(fs, state, opts); err != nil {
+					return
+				}
+			}
+		}
+	}
+	t.Fatal("not caught")
+}
+
+func TestFailedSyncPoisonsTheLog(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{SegmentBytes: 8192})
+	must(t, err)
+	w := []Write{{Group: 1, HasHardState: true}}
+	fs.Inject(memfs.Fault{On: memfs.OpSync, Times: 1, Err: vfs.ErrIO})
+	first := l.Append(w)
+	if !errors.Is(first, vfs.ErrIO) {
+		t.Fatalf("got %v, want ErrIO", first)
+	}
+	if err := l.Append(w); !errors.Is(err, first) {
+		t.Fatalf("got %v, want the first error", err)
+	}
+	if err := l.Sync(); !errors.Is(err, first) {
+		t.Fatalf("got %v, want the first error", err)
+	}
+}
+
+func TestFullDiskRefusesAndRecoversWhenSpaceReturns(t *testing.T) {
+	for budget := int64(12 << 10); budget < 40<<10; budget += 1100 {
+		fs := memfs.New(memfs.Options{CapacityBytes: budget})
+		l, _, err := Open(fs, "wal", Options{SegmentBytes: 8192})
+		must(t, err)
+		state := twin{}
+		refused := 0
+		for i := uint64(1); i < 200; i++ {
+			w := Write{Group: 1 + GroupID(i%3), Entries: []Entry{{Term: 1, Index: state[1+GroupID(i%3)].last + 1, Data: make([]byte, 200)}}}
+			err := l.Append([]Write{w})
+			if err == nil {
+				state.apply(w)
+				continue
+			}
+			if !errors.Is(err, vfs.ErrNoSpace) {
+				t.Fatalf("budget %d: %v", budget, err)
+			}
+			if refused++; refused == 3 {
+				fs.SetCapacity(0)
+			}
+		}
+		if refused != 3 {
+			t.Fatalf("budget %d: refused %d appends, want 3", budget, refused)
+		}
+		_, rec, err := Open(fs.Crash(memfs.LoseAll, 1), "wal", Options{SegmentBytes: 8192})
+		must(t, err)
+		if err := check(rec, []twin{state}, nil); err != nil || len(rec.Damaged) > 0 {
+			t.Fatalf("budget %d: %v %v", budget, err, rec.Damaged)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir/disk/memfs"
+	"weir/disk/record"
+)
+
+func entry(index uint64, data string) Entry { return Entry{Term: 1, Index: index, Data: []byte(data)} }
+
+func TestAppendIsOneWriteAndOneSync(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{SegmentBytes: 64 << 10})
+	must(t, err)
+	fs.Record(true)
+	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(1, "a")}}, {Group: 2, Entries: []Entry{entry(1, "b")}}}))
+	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(2, "c")}}}))
+	var trace strings.Builder
+	for _, op := range fs.Trace() {
+		fmt.Fprintln(&trace, op)
+	}
+	want := strings.Repeat("write wal/0000000000000001.seg off=0 len=4096\nsync wal/0000000000000001.seg\n", 2)
+	if trace.String() != want {
+		t.Fatalf("got\n%swant\n%s", trace.String(), want)
+	}
+}
+
+func TestLazyAppendDoesNotSync(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{SegmentBytes: 64 << 10, Lazy: true})
+	must(t, err)
+	before := l.Stats().Syncs
+	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(1, "a")}}}))
+	if n := l.Stats().Syncs; n != before {
+		t.Fatal("lazy append synced")
+	}
+	must(t, l.Sync())
+	_, rec, err := Open(fs.Crash(memfs.LoseAll, 1), "wal", Options{})
+	must(t, err)
+	if len(rec.Groups) != 1 {
+		t.Fatalf("got %v", rec)
+	}
+}
+
+func TestPreparedSegmentsAreZeroFilledAndRecycled(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	opts := Options{SegmentBytes: 16 << 10}
+	l, _, err := Open(fs, "wal", opts)
+	must(t, err)
+	for i := uint64(1); i < 400; i++ {
+		must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(i, strings.Repeat("x", 500))}, Compact: i - 1}}))
+		for more := true; more; {
+			more, err = l.PrepareNext(4096)
+			must(t, err)
+		}
+		if next := fs.Size(l.path(segmentName(l.spare.id))); next < opts.SegmentBytes {
+			t.Fatalf("prepared segment has %d bytes", next)
+		}
+		if files := fs.Files("wal"); len(files) > segmentsKept+2 {
+			t.Fatalf("too many files: %v", files)
+		}
+	}
+}
+
+func TestPinningNamesTheGroupOfTheOldestSegment(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{SegmentBytes: 8192, LiveSegmentsMax: 3})
+	must(t, err)
+	must(t, l.Append([]Write{{Group: 7, Entries: []Entry{entry(1, "pins")}}}))
+	for i := uint64(1); l.Stats().Segments <= 3; i++ {
+		if _, ok := l.Pinning(); ok {
+			t.Fatalf("pinning with %d segments", l.Stats().Segments)
+		}
+		must(t, l.Append([]Write{{Group: 9, Entries: []Entry{entry(i, strings.Repeat("x", 1000))}, Compact: i - 1}}))
+	}
+	if id, ok := l.Pinning(); !ok || id != 7 {
+		t.Fatalf("got %d, %t; want 7", id, ok)
+	}
+	must(t, l.Append([]Write{{Group: 7, Compact: 1}}))
+	if n := l.Stats().Segments; n != segmentsKept {
+		t.Fatalf("%d segments are left", n)
+	}
+}
+
+func TestAppendLargerThanASegmentSurvives(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{SegmentBytes: 8192})
+	must(t, err)
+	big := strings.Repeat("big", 20000)
+	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(1, "small")}}}))
+	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(2, big)}}}))
+	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(3, "small")}}}))
+	_, rec, err := Open(fs.Crash(memfs.LoseAll, 1), "wal", Options{SegmentBytes: 8192})
+	must(t, err)
+	if g := rec.Groups[0]; len(g.Entries) != 3 || string(g.Entries[1].Data) != big {
+		t.Fatalf("got %d entries", len(g.Entries))
+	}
+}
+
+func TestDamagedGroupTakesOnlyAReset(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{})
+	must(t, err)
+	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(1, strings.Repeat("a", 5000))}}}))
+	must(t, l.Append([]Write{{Group: 2, Entries: []Entry{entry(1, "b")}}}))
+	must(t, l.Close())
+	must(t, fs.Damage("wal/0000000000000001.seg", memfs.RotBit, 2000))
+	l, rec, err := Open(fs, "wal", Options{})
+	must(t, err)
+	if len(rec.Damaged) != 1 || rec.Damaged[0].Group != 1 || !errors.Is(rec.Damaged[0].Err, ErrCorrupt) {
+		t.Fatalf("got %v, want group 1", rec.Damaged)
+	}
+	if len(rec.Groups) != 1 || rec.Groups[0].ID != 2 {
+		t.Fatalf("got %v, want group 2", rec.Groups)
+	}
+	if err := l.Append([]Write{{Group: 1, Entries: []Entry{entry(2, "c")}}}); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("got %v, want ErrDamaged", err)
+	}
+	must(t, l.Append([]Write{{Group: 1, Reset: true, HasHardState: true, Meta: []byte("m"), Compact: 9, Entries: []Entry{entry(10, "d")}}}))
+	_, rec, err = Open(fs.Crash(memfs.LoseAll, 1), "wal", Options{})
+	must(t, err)
+	if len(rec.Damaged) != 0 || len(rec.Groups) != 2 || rec.Groups[0].Compact != 9 || len(rec.Groups[0].Entries) != 1 {
+		t.Fatalf("got %+v", rec)
+	}
+}
+
+func TestUnknownVersionIsRefused(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	must(t, fs.MkdirAll("wal"))
+	f, err := fs.Create("wal/" + segmentName(1))
+	must(t, err)
+	h := (&segmentHeader{id: 1}).append(nil)
+	h[0] = version + 1
+	_, err = f.WriteAt(record.Append(nil, frameHeader, h, record.Place{Segment: 1}), 0)
+	must(t, err)
+	if _, _, err := Open(fs, "wal", Options{}); !errors.Is(err, ErrVersion) {
+		t.Fatalf("got %v, want ErrVersion", err)
+	}
+}
+
+func TestAppendDoesNotAllocate(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(discard{fs}, "wal", Options{})
+	must(t, err)
+	w := []Write{{Group: 1, Entries: []Entry{entry(1, strings.Repeat("x", 200))}}}
+	must(t, l.Append(w))
+	n := testing.AllocsPerRun(500, func() {
+		w[0].Entries[0].Index++
+		must(t, l.Append(w))
+	})
+	if n != 0 {
+		t.Fatalf("%v allocations per append, want none", n)
+	}
+}
+
+func FuzzDecodeGroup(f *testing.F) {
+	f.Add(appendGroup(nil, &Write{Group: 3, HasHardState: true, Meta: []byte("m"), Compact: 4, Entries: []Entry{entry(5, "x"), entry(6, "")}}, 9))
+	f.Add(appendGroup(nil, &Write{Group: 3, Drop: true}, 1))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		w, number, err := decodeGroup(data, nil)
+		if err != nil {
+			return
+		}
+		again, n, err := decodeGroup(appendGroup(nil, &w, number), nil)
+		if err != nil || n != number || again.Group != w.Group || len(again.Entries) != len(w.Entries) || !bytes.Equal(again.Meta, w.Meta) {
+			t.Fatalf("%+v reads back as %+v, %v", w, again, err)
+		}
+	})
+}
+
+func FuzzOpen(f *testing.F) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{SegmentBytes: 8192})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := uint64(1); i < 5; i++ {
+		if err := l.Append([]Write{{Group: 1, Entries: []Entry{entry(i, "data")}}, {Group: GroupID(i + 1), HasHardState: true}}); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Add(uint16(100), []byte{1, 2, 3})
+	f.Fuzz(func(t *testing.T, off uint16, patch []byte) {
+		image := fs.Crash(memfs.KeepAll, 0)
+		h, err := image.Open("wal/" + segmentName(1))
+		must(t, err)
+		_, err = h.WriteAt(patch, int64(off))
+		must(t, err)
+		l, _, err := Open(image, "wal", Options{SegmentBytes: 8192})
+		if err != nil {
+			return
+		}
+		must(t, l.Close())
+	})
+}
