@@ -1,0 +1,52 @@
+# Weir: what to run. `make run` serves, `make test` is what a change has to pass.
+#
+#   make run [PORT=4222] [DIR=./data] [ARGS="-m 8222"]   build and serve with JetStream in DIR
+#   make test [SEEDS=100]                                vet, staticcheck, all tests, simulated seeds
+#   make check                                           vet, staticcheck and the architecture test alone
+#   make sim [SEEDS=500] [FROM=0]                        simulate seeds
+#   make bench [ARGS="--quick"]                          measure beside the reference server
+#   make fuzz [FUZZTIME=60s]                             fuzz every parser and decoder in turn
+
+SHELL := /bin/bash
+GO ?= go
+PORT ?= 4222
+DIR ?= ./data
+SEEDS ?= 100
+FROM ?= 0
+FUZZTIME ?= 60s
+ARGS ?=
+
+.PHONY: run cluster build test check sim bench fuzz
+
+build:
+	$(GO) build -o bin/weir ./cmd/weir
+
+run: build
+	exec bin/weir serve -js -sd "$(DIR)" -p $(PORT) $(ARGS)
+
+cluster:
+	@echo "make cluster: clusters are not part of this version; make run serves one node" >&2; exit 1
+
+check:
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test -count=1 ./spec/arch/
+
+test:
+	SEEDS=$(SEEDS) .ci/test
+
+sim: build
+	bin/weir sim --nodes 1 --seeds $(SEEDS) --from $(FROM) $(ARGS)
+
+bench: build
+	bin/weir bench $(ARGS)
+
+# One target at a time: the fuzzer of Go takes one function of one package.
+fuzz:
+	@set -euo pipefail; \
+	grep -rl --include='*_test.go' '^func Fuzz' . | grep -v /testdata/ | xargs -n1 dirname | sort -u | while read -r dir; do \
+		sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$dir/*_test.go | sort -u | while read -r target; do \
+			echo "== $$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
+		done; \
+	done
