@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"weir/disk/msgstore"
+	"weir/model/effect"
+	"weir/model/jsapi"
+	"weir/node/replica"
+)
+
+// Applied implements replica.Sink: it carries out what one applied entry asks of this node. Effects are handled in
+// their order, so that an acknowledgement never overtakes what it acknowledges.
+func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effect.List) {
+	g := e.groups[r.Group()]
+	e.noteAppended(g, r.LastEntryBytes())
+	if g.id == metaGroup {
+		e.catalogApplied(effects)
+		e.resolve(g, batch, effects)
+		return
+	}
+	for i := range effects.Effects {
+		f := &effects.Effects[i]
+		switch f.Kind {
+		case effect.Store:
+			g.index.Append(msgstore.Msg{Seq: f.Seq, Time: f.Time, Subject: f.Subject, Header: f.Header, Payload: f.Payload})
+			e.touch(g)
+		case effect.Forget:
+			g.index.ForgetRange(f.Seq, f.N)
+			e.touch(g)
+		case effect.Result:
+			if batch != nil {
+				e.answer(g, batch, f)
+			}
+		case effect.StreamUpdated:
+			e.capture(g)
+		default:
+			e.deliverable(g, batch != nil, f)
+		}
+	}
+	if batch != nil {
+		g.ticking = false // a Tick that was proposed was in this batch at the latest
+	}
+	if r.Serving() {
+		e.served(g)
+		e.armGroup(g)
+	}
+}
+
+// touch notes that the group's index may have something to write.
+func (e *Engine) touch(g *group) {
+	if !g.touched {
+		g.touched = true
+		e.touched = append(e.touched, g)
+	}
+}
+
+// resolve answers the callers of an entry of the catalog.
+func (e *Engine) resolve(g *group, batch *replica.Batch, effects *effect.List) {
+	if batch == nil {
+		return
+	}
+	for i := range effects.Effects {
+		if f := &effects.Effects[i]; f.Kind == effect.Result {
+			e.answer(g, batch, f)
+		}
+	}
+}
+
+// answer tells the origin of a command what became of it.
+func (e *Engine) answer(g *group, batch *replica.Batch, result *effect.Effect) {
+	origin := batch.Origin(result.Cmd)
+	if origin.Done != nil {
+		origin.Done(result)
+		return
+	}
+	reply := batch.Reply(result.Cmd)
+	if len(reply) == 0 || g.stream == nil || g.stream.Config().NoAck {
+		return
+	}
+	if result.Err != nil {
+		e.pubAckError(g, reply, result.Err)
+		return
+	}
+	e.scratch = jsapi.AppendPubAck(e.scratch[:0], jsapi.PubAck{
+		Stream: g.entry.Name, Seq: result.Seq, Duplicate: result.Flag,
+	})
+	e.send(reply, nil, e.scratch)
+}
+
+// served runs what waited for the group to serve for the first time.
+func (e *Engine) served(g *group) {
+	if g.started {
+		return
+	}
+	g.started = true
+	e.followCatalog(g)
+	e.desk.StreamLed(e.now.Mono, uint64(g.id))
+	waiting := g.creating
+	g.creating = nil
+	for _, f := range waiting {
+		f()
+	}
+}

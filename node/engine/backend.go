@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"weir/disk/wal"
+	"weir/model/command"
+	"weir/model/effect"
+	"weir/model/jsapi"
+	"weir/model/meta"
+	"weir/node/api"
+	"weir/node/route"
+)
+
+// backend is the engine as what the API needs of its node.
+type backend Engine
+
+// Now implements api.State.
+func (b *backend) Now() int64 { return b.wall }
+
+// Random implements api.State.
+func (b *backend) Random() uint64 { return b.random.Uint64() }
+
+// Catalog implements api.State.
+func (b *backend) Catalog() *meta.Machine { return b.catalog }
+
+// Stream implements api.State.
+func (b *backend) Stream(id uint64) (api.Stream, bool) {
+	g := b.groups[wal.GroupID(id)]
+	if g == nil || g.damaged != nil || g.stream == nil {
+		return nil, false
+	}
+	return g.stream, true
+}
+
+// Activity implements api.State.
+func (b *backend) Activity(id, consumer uint64) (waiting int, bound bool) {
+	return b.desk.Activity(id, consumer)
+}
+
+// Limits implements api.State.
+func (b *backend) Limits(string) (*jsapi.Limits, bool) { return &b.config.JetStream.Limits, true }
+
+// Barrier implements api.Groups.
+func (b *backend) Barrier(id uint64, then func(*jsapi.Error)) {
+	g := b.groups[wal.GroupID(id)]
+	switch {
+	case g == nil:
+		then(jsapi.CodeClusterNotAvail.Err())
+	case g.damaged != nil:
+		then(jsapi.CodeStreamOffline.Err())
+	default:
+		g.replica.Read(func(ok bool) {
+			if !ok {
+				then(jsapi.CodeClusterNotAvail.Err())
+				return
+			}
+			then(nil)
+		})
+	}
+}
+
+// Propose implements api.Groups.
+func (b *backend) Propose(id uint64, c *command.Command, done func(*effect.Effect)) {
+	e := (*Engine)(b)
+	g := b.groups[wal.GroupID(id)]
+	if g == nil {
+		done(&effect.Effect{Kind: effect.Result, Err: jsapi.CodeClusterNotAvail.Err()})
+		return
+	}
+	if refused := e.refusesProposals(g); refused != nil {
+		done(&effect.Effect{Kind: effect.Result, Err: refused})
+		return
+	}
+	g.replica.Propose(c, func(result *effect.Effect) {
+		if result == nil {
+			result = &effect.Effect{Kind: effect.Result, Err: jsapi.CodeClusterNotAvail.Err()}
+		}
+		done(result)
+	})
+	e.markDirty(g)
+}
+
+// Fetch implements api.Groups.
+func (b *backend) Fetch(id, seq uint64, done func(api.Message, bool)) {
+	g := b.groups[wal.GroupID(id)]
+	if g == nil || g.damaged != nil {
+		done(api.Message{}, false)
+		return
+	}
+	(*Engine)(b).fetch(g, seq, func(m *stored) {
+		if m == nil {
+			done(api.Message{}, false)
+			return
+		}
+		done(api.Message{Header: m.Header, Payload: m.Payload}, true)
+	})
+}
+
+// Reply implements api.Broker.
+func (b *backend) Reply(_, subject string, header, body []byte) {
+	to := []byte(subject)
+	b.account.Route(to, &route.Message{Subject: to, Header: header, Payload: body})
+}
+
+// HasInterest implements api.Broker.
+func (b *backend) HasInterest(_, subject string) bool { return b.account.HasInterest([]byte(subject)) }
+
+// Pull implements api.Broker.
+func (b *backend) Pull(id, consumer uint64, r *api.Request) {
+	g := b.groups[wal.GroupID(id)]
+	if g == nil || g.damaged != nil {
+		return
+	}
+	b.desk.Pull(b.now.Mono, id, consumer, r.Reply, r.Body)
+}
+
+// requests is the engine as the receiver of API requests, on $JS.API.>.
+type requests Engine
+
+// Deliver answers the request. It reports false when the requester is to learn that nobody listens.
+func (r *requests) Deliver(_ *route.Sub, m *route.Message) bool {
+	e := (*Engine)(r)
+	request := api.Request{
+		Account: accountName, Subject: string(m.Subject), Reply: string(m.Reply), Header: m.Header, Body: m.Payload,
+	}
+	if s := e.sessions[m.From]; s != nil {
+		request.Client = func() *jsapi.ClientInfo { return e.clientInfo(s) }
+	}
+	return e.api.Handle(&request) != api.NoResponders
+}

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"net/netip"
+
+	"weir/model/jsapi"
+	"weir/node/event"
+	"weir/node/route"
+	"weir/node/session"
+	"weir/spec/assert"
+	"weir/transport/wire"
+)
+
+// client is a connection of the engine.
+type client struct {
+	session *session.Session
+	armed   int64 // monotone time of the timer that is set; 0: none
+	counted bool  // in counters.connections
+}
+
+// ClosedMax bounds how many closed connections are remembered for monitoring.
+const ClosedMax = 10_000
+
+// connect greets a new connection.
+func (e *Engine) connect(in *event.Input) {
+	address, port := in.Text, 0
+	if ap, err := netip.ParseAddrPort(in.Text); err == nil {
+		address, port = ap.Addr().Unmap().String(), int(ap.Port())
+	}
+	c := &client{}
+	e.sessions[in.Conn] = c
+	c.session = session.New(session.Params{ID: in.Conn, Address: address, Port: port, Random: e.random.Uint64()},
+		&e.clientConfig, (*clientHost)(e))
+	e.counters.total++
+	if len(e.sessions) > e.config.Limits.Connections {
+		c.session.Close(wire.MaxConnectionsExceeded, "maximum connections exceeded")
+	}
+	e.armClient(in.Conn, c)
+}
+
+// operate carries out what a client sent.
+func (e *Engine) operate(in *event.Input) {
+	c := e.sessions[in.Conn]
+	if c == nil {
+		return
+	}
+	for i := range in.Ops {
+		c.session.Handle(&in.Ops[i])
+	}
+	e.armClient(in.Conn, c)
+}
+
+func (e *Engine) refuse(in *event.Input) {
+	if c := e.sessions[in.Conn]; c != nil {
+		c.session.Fail(in.Failure)
+	}
+}
+
+// disconnect forgets a connection that is gone.
+func (e *Engine) disconnect(id event.ConnID, reason wire.Reason) {
+	c := e.sessions[id]
+	if c == nil {
+		return
+	}
+	c.session.Disconnected(reason)
+	delete(e.sessions, id)
+	e.counters.noteClosed(c.session, e.wall)
+}
+
+func (e *Engine) flushed(in *event.Input) {
+	if c := e.sessions[in.Conn]; c != nil {
+		c.session.Flushed(in.N)
+	}
+}
+
+func (e *Engine) tickClient(id event.ConnID) {
+	c := e.sessions[id]
+	if c == nil {
+		return
+	}
+	c.armed = 0
+	c.session.Tick()
+	e.armClient(id, c)
+}
+
+// armClient sets the timer of a connection when it has to fire earlier than the one that is set.
+func (e *Engine) armClient(id event.ConnID, c *client) {
+	at := c.session.Deadline()
+	if at == 0 || c.armed != 0 && c.armed <= at {
+		return
+	}
+	c.armed = at
+	e.timers.push(timer{at: at, kind: sessionTimer, owner: uint64(id)})
+}
+
+// flushClients hands out what the step has for connections.
+func (e *Engine) flushClients(out *event.Outputs) {
+	e.spare = append(e.spare, out.Spare...)
+	clear(out.Spare)
+	out.Spare = out.Spare[:0]
+	for i, s := range e.ready {
+		out.Conns = append(out.Conns, s.Take())
+		e.ready[i] = nil
+	}
+	e.ready = e.ready[:0]
+}
+
+func (e *Engine) lameDuck() {
+	e.clientConfig.Info.LameDuck = true
+	for _, id := range sortedConns(e.sessions) {
+		e.sessions[id].session.LameDuck()
+	}
+}
+
+// shutdown tells waiting requests that the server ends.
+func (e *Engine) shutdown() {
+	if e.desk != nil {
+		e.desk.Shutdown(e.now.Mono)
+	}
+}
+
+// clientHost is the engine as the host of sessions.
+type clientHost Engine
+
+// Now implements session.Host.
+func (h *clientHost) Now() event.Time { return h.now }
+
+// Table implements session.Host.
+func (h *clientHost) Table(account string) *route.Table {
+	assert.True(account == accountName, "every client is in the one account")
+	return h.account
+}
+
+// Publish implements session.Host: whoever has interest in the subject gets the message, streams and the API too.
+func (h *clientHost) Publish(_ *session.Session, m *route.Message) bool {
+	return h.account.Route(m.Subject, m) > 0
+}
+
+// Ready implements session.Host.
+func (h *clientHost) Ready(s *session.Session) []byte {
+	h.ready = append(h.ready, s)
+	if n := len(h.spare); n > 0 {
+		b := h.spare[n-1]
+		h.spare[n-1] = nil
+		h.spare = h.spare[:n-1]
+		return b
+	}
+	return nil
+}
+
+// clientInfo describes a client for audits.
+func (e *Engine) clientInfo(c *client) *jsapi.ClientInfo {
+	s := c.session
+	stats := s.Stats()
+	start := jsapi.Time(stats.StartWall)
+	connect := s.Connect()
+	return &jsapi.ClientInfo{
+		Start: &start, Host: s.Address(), ID: uint64(s.ID()), Account: accountName, User: s.Identity().User,
+		Name: connect.Name, Lang: connect.Lang, Version: connect.Version, RTT: stats.RoundTripNanos,
+		Server: e.config.ServerName, Kind: "Client", ClientType: "nats",
+	}
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"weir/model/jsapi"
+	"weir/model/stream"
+	"weir/node/auth"
+	"weir/node/replica"
+	"weir/node/session"
+	"weir/transport/wire"
+)
+
+// Config is the configuration of an engine. It does not change while the engine runs.
+type Config struct {
+	// ServerID is the id that clients see, new at each start; ServerName is the configured name or the id.
+	ServerID, ServerName string
+	// Host and Port are what INFO tells clients to connect to.
+	Host string
+	Port int
+	// ConnectURLs are further addresses that INFO advertises.
+	ConnectURLs []string
+	// GoVersion is shown in INFO.
+	GoVersion string
+	// Auth decides who may connect.
+	Auth *auth.Authenticator
+	// Limits bound what clients may do.
+	Limits Limits
+	// JetStream configures streams.
+	JetStream JetStream
+	// Seed feeds the engine's choices (queue group members, names of ephemeral consumers, message ids of advisories).
+	Seed uint64
+	// Boot distinguishes this run of the process from all earlier ones of the same data directory.
+	Boot uint64
+	// Plant holds deliberate faults for the simulator; empty in production.
+	Plant Plant
+}
+
+// Limits bound what clients may do. All of them have to be set.
+type Limits struct {
+	// ControlLineBytes and PayloadBytes bound one operation.
+	ControlLineBytes, PayloadBytes int
+	// PendingBytes bounds what waits to be written to one client.
+	PendingBytes int
+	// Connections bounds the clients; 0 refuses everybody.
+	Connections int
+	// Subscriptions bounds the subscriptions of one connection; 0: no bound.
+	Subscriptions int
+	// PingIntervalNanos is the time between two pings of an idle connection, PingsOut how many may be unanswered.
+	PingIntervalNanos int64
+	PingsOut          int
+	// AuthTimeoutNanos is the time within which a client has to authenticate.
+	AuthTimeoutNanos int64
+}
+
+// JetStream configures streams.
+type JetStream struct {
+	// Enabled switches streams on.
+	Enabled bool
+	// StoreDir is shown to operators; the files are reached through the node's disk.
+	StoreDir string
+	// Limits are the server's limits for streams and consumers.
+	Limits jsapi.Limits
+	// Strict refuses requests with unknown JSON fields.
+	Strict bool
+	// CacheBytes bounds the message bytes that are kept in memory for reading; 0 means CacheBytesDefault.
+	CacheBytes int
+	// CheckpointBytes is how many bytes of log a group gathers before it is checkpointed; 0 means
+	// CheckpointBytesDefault.
+	CheckpointBytes int
+	// BlockBytes is the size of a message block; 0 means the default of disk/msgstore.
+	BlockBytes int
+	// SyncIntervalNanos is shown by monitoring; 0: every acknowledgement waits for the disk.
+	SyncIntervalNanos int64
+}
+
+// Defaults of JetStream.
+const (
+	CacheBytesDefault      = 256 << 20
+	CheckpointBytesDefault = 32 << 20
+)
+
+// Plant names deliberate faults, for checking that the simulator finds them.
+type Plant struct {
+	// Replica and Stream are passed on to every replica and stream.
+	Replica replica.Plant
+	Stream  stream.Plant
+	// EarlyExpect checks Nats-Expected-Last-Sequence against the applied state when a message arrives, and not again in
+	// log order.
+	EarlyExpect bool
+}
+
+// clients is what the sessions of the server share.
+func (c *Config) clients() session.Config {
+	return session.Config{
+		Info: wire.Info{
+			ServerID: c.ServerID, ServerName: c.ServerName, Version: jsapi.Version, Proto: 1, GoVersion: c.GoVersion,
+			Host: c.Host, Port: c.Port, Headers: true, JetStream: c.JetStream.Enabled, ConnectURLs: c.ConnectURLs,
+			APILevel: jsapi.APILevel,
+		},
+		Auth:               c.Auth,
+		Limits:             wire.Limits{ControlLineBytes: c.Limits.ControlLineBytes, PayloadBytes: c.Limits.PayloadBytes},
+		PendingBytesMax:    c.Limits.PendingBytes,
+		SubscriptionsMax:   c.Limits.Subscriptions,
+		AuthTimeoutNanos:   c.Limits.AuthTimeoutNanos,
+		PingIntervalNanos:  c.Limits.PingIntervalNanos,
+		PingOutstandingMax: c.Limits.PingsOut,
+		SystemAccount:      "$SYS",
+	}
+}

@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"weir/disk/wal"
+	"weir/model/command"
+	"weir/model/consumer"
+	"weir/model/effect"
+	"weir/node/delivery"
+	"weir/node/route"
+)
+
+// desk is the engine as the world of the delivery desk.
+type desk Engine
+
+// Consumer implements delivery.World.
+func (d *desk) Consumer(id, consumer uint64) *consumer.State {
+	g := d.groups[wal.GroupID(id)]
+	if g == nil || g.stream == nil {
+		return nil
+	}
+	return g.stream.Consumer(consumer)
+}
+
+// Consumers implements delivery.World.
+func (d *desk) Consumers(id uint64) []*consumer.State {
+	return d.groups[wal.GroupID(id)].stream.Consumers()
+}
+
+// Fetch implements delivery.World.
+func (d *desk) Fetch(id, seq, ticket uint64) (delivery.Stored, delivery.Presence) {
+	e := (*Engine)(d)
+	g := d.groups[wal.GroupID(id)]
+	if g == nil {
+		return delivery.Stored{}, delivery.Missing
+	}
+	if m, ok := g.index.Cached(seq); ok {
+		return delivery.Stored{Subject: m.Subject, Header: m.Header, Payload: m.Payload}, delivery.Here
+	}
+	if _, ok := g.index.Lookup(seq); !ok {
+		return delivery.Stored{}, delivery.Missing
+	}
+	e.fetch(g, seq, func(m *stored) {
+		if m == nil {
+			e.desk.Fetched(e.now.Mono, ticket, delivery.Stored{}, false)
+			return
+		}
+		e.desk.Fetched(e.now.Mono, ticket, delivery.Stored{Subject: m.Subject, Header: m.Header, Payload: m.Payload}, true)
+	})
+	return delivery.Stored{}, delivery.Coming
+}
+
+// Propose implements delivery.World.
+func (d *desk) Propose(id uint64, c *command.Command) bool {
+	e := (*Engine)(d)
+	g := d.groups[wal.GroupID(id)]
+	if g == nil || !g.replica.Serving() || e.refusesProposals(g) != nil {
+		return false
+	}
+	var done func(*effect.Effect)
+	if c.Kind == command.Deliver {
+		consumer, token := c.Consumer, c.Token
+		done = func(result *effect.Effect) {
+			if result == nil {
+				e.desk.Dropped(e.now.Mono, id, consumer, token)
+			}
+		}
+	}
+	g.replica.Propose(c, done)
+	e.markDirty(g)
+	return true
+}
+
+// HasInterest implements delivery.World.
+func (d *desk) HasInterest(_ uint64, subject []byte) bool { return d.account.HasInterest(subject) }
+
+// Send implements delivery.World.
+func (d *desk) Send(_ uint64, subject []byte, m *delivery.Message) int {
+	d.sent = route.Message{Subject: m.Subject, Reply: m.Reply, Header: m.Header, Payload: m.Payload}
+	return d.account.Route(subject, &d.sent)
+}
+
+// Watch implements delivery.World.
+func (d *desk) Watch(group, id uint64, subject, queue string) bool {
+	key := watchKey{group, id}
+	if w := d.watches[key]; w != nil {
+		d.account.Unwatch(w)
+		delete(d.watches, key)
+		delete(d.watchers, w.Token)
+	}
+	if subject == "" {
+		return false
+	}
+	d.lastWatch++
+	w := d.account.Watch(subject, queue, d.lastWatch)
+	d.watches[key] = w
+	d.watchers[w.Token] = key
+	return w.Interested()
+}
+
+// Random implements delivery.World.
+func (d *desk) Random() uint64 { return d.random.Uint64() }
+
+type watchKey struct{ group, consumer uint64 }
+
+// watchInterest tells the desk which deliver subjects gained or lost interest since the last step.
+func (e *Engine) watchInterest() {
+	e.changedWatches = e.account.Changed(e.changedWatches[:0])
+	for _, w := range e.changedWatches {
+		if key, ok := e.watchers[w.Token]; ok {
+			e.desk.Interest(e.now.Mono, key.group, key.consumer, w.Interested())
+		}
+	}
+}
+
+// deliverable passes an effect on to the desk and to whoever listens to advisories. Handoffs of an entry that was not
+// proposed in this run of the process have no request here.
+func (e *Engine) deliverable(g *group, ours bool, f *effect.Effect) {
+	switch f.Kind {
+	case effect.Handoff, effect.Delivered:
+		if ours {
+			e.desk.Apply(e.now.Mono, uint64(g.id), f)
+		}
+	default:
+		if !g.started {
+			return
+		}
+		if ours {
+			e.advise(g, f)
+		}
+		e.desk.Apply(e.now.Mono, uint64(g.id), f)
+	}
+}
+
+// flowControls is the engine as the receiver of answers to flow control, on $JS.FC.>.
+type flowControls Engine
+
+// Deliver tells the desk that a client has processed what came before the request.
+func (f *flowControls) Deliver(_ *route.Sub, m *route.Message) bool {
+	e := (*Engine)(f)
+	return e.desk.FlowControl(e.now.Mono, m.Subject)
+}

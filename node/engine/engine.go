@@ -1,0 +1,312 @@
+// Package engine is a whole server without its edges: sessions, routing, the JetStream API, Raft replicas and their
+// state machines, as one pure function Step(now, input) -> outputs.
+//
+// It promises that equal inputs at equal times give equal outputs, byte for byte; that nothing it answers refers to
+// anything that is not durable; and that no step does work in proportion to what is stored. There is no goroutine,
+// lock, clock, file or socket here: see package event for the seam.
+//
+// The walk of one publish: Step hands the operations to the session, which routes the message (package route); a stream
+// that captures the subject is one of the receivers (ingest.go) and adds the message to its group's batch; Finish
+// proposes the batch as one entry and hands out one append for all groups (group.go); when that is durable the entry is
+// applied and its effects become acknowledgements and deliveries (applied.go).
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"weir/disk/wal"
+	"weir/model/meta"
+	"weir/node/api"
+	"weir/node/delivery"
+	"weir/node/event"
+	"weir/node/route"
+	"weir/node/session"
+	"weir/spec/assert"
+)
+
+// accountName is the account of every client of a server without accounts.
+const accountName = "$G"
+
+func groupID(handler uint64) wal.GroupID { return wal.GroupID(handler) }
+
+type streamKey struct{ account, stream string }
+
+// Engine is a whole server without its edges. It is not safe for concurrent use.
+type Engine struct {
+	config Config
+	now    event.Time // of the step
+	wall   int64      // the leader's clock: follows the wall clock, never backwards
+	random random
+	logs   []event.LogLine
+
+	account  *route.Table
+	sessions map[event.ConnID]*client
+	ready    []*session.Session // those with output of this step, each once
+	spare    [][]byte           // buffers for their output
+	counters counters
+
+	clientConfig session.Config
+
+	catalog   *meta.Machine
+	meta      *group
+	groups    map[wal.GroupID]*group
+	order     []*group // every group with a replica, in the order of their start
+	byName    map[streamKey]*group
+	recovered map[wal.GroupID]*event.Group // not yet claimed by the catalog
+	opened    bool                         // the groups of the catalog have been started
+	api       *api.API
+	desk      *delivery.Desk
+
+	dirty        []*group
+	touched      []*group
+	writes       []wal.Write
+	writers      []*group
+	writesTicket event.Ticket
+	lastTicket   event.Ticket
+	appends      []persisting
+	failure      error // why the log can not be written any more
+	full         error // why the log can not be written at the moment
+
+	timers         timers
+	fetches        map[event.Ticket]fetching
+	wanted         []wantedFetch
+	saves          map[event.Ticket]saving
+	due            []*group
+	drops          []event.Op
+	stalled        []persisting // appends that wait for space on the disk, oldest first
+	retries        []persisting // those of them that are tried again in this step
+	watches        map[watchKey]*route.Watch
+	watchers       map[uint64]watchKey
+	lastWatch      uint64
+	changedWatches []*route.Watch
+	sent           route.Message
+	unsettled      bool
+	cached         int // bytes of message blocks in memory
+	dirtySpare     []*group
+	logBytes       int64
+	// laggardsAt is logBytes when groups that lag behind with their checkpoints were last looked for.
+	laggardsAt int64
+	scratch    []byte
+}
+
+// New starts an engine on what storage recovered. What it asks for at once is in out; it serves streams once the
+// completions have come back.
+func New(config Config, recovered []event.Group, now event.Time, out *event.Outputs) (*Engine, error) {
+	if config.JetStream.CacheBytes == 0 {
+		config.JetStream.CacheBytes = CacheBytesDefault
+	}
+	if config.JetStream.CheckpointBytes == 0 {
+		config.JetStream.CheckpointBytes = CheckpointBytesDefault
+	}
+	e := &Engine{
+		config: config, now: now, wall: now.Wall, random: random{state: config.Seed},
+		sessions:  map[event.ConnID]*client{},
+		groups:    map[wal.GroupID]*group{},
+		byName:    map[streamKey]*group{},
+		recovered: map[wal.GroupID]*event.Group{},
+		fetches:   map[event.Ticket]fetching{},
+		saves:     map[event.Ticket]saving{},
+		watches:   map[watchKey]*route.Watch{},
+		watchers:  map[uint64]watchKey{},
+	}
+	e.account = route.NewTable(&e.random)
+	e.counters.start = now
+	e.clientConfig = config.clients()
+	if !config.JetStream.Enabled {
+		e.opened = true
+		return e, nil
+	}
+	e.desk = delivery.NewDesk((*desk)(e), delivery.Config{Boot: config.Boot})
+	e.api = api.New(api.Config{
+		ServerName: config.ServerName, Strict: config.JetStream.Strict, PendingBytes: int(config.Limits.PendingBytes),
+	}, api.Backend{State: (*backend)(e), Groups: (*backend)(e), Broker: (*backend)(e)})
+	e.serve("$JS.API.>", (*requests)(e))
+	e.serve("$JS.ACK.>", (*acks)(e))
+	e.serve("$JS.FC.>", (*flowControls)(e))
+	for i := range recovered {
+		e.recovered[recovered[i].ID] = &recovered[i]
+	}
+	if err := e.openMeta(); err != nil {
+		return nil, err
+	}
+	e.Finish(now, out)
+	return e, nil
+}
+
+// serve subscribes a part of the engine to the pattern.
+func (e *Engine) serve(pattern string, receiver route.Receiver) {
+	e.account.Subscribe(&route.Sub{Receiver: receiver, Pattern: pattern})
+}
+
+// Ready reports whether everything that was recovered is served.
+func (e *Engine) Ready() bool {
+	if !e.opened {
+		return false
+	}
+	for _, g := range e.order {
+		if !g.replica.Serving() && g.replica.Broken() == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Step takes one input. What it causes is handed out by Finish, so that inputs that come together are answered,
+// proposed and persisted together.
+func (e *Engine) Step(now event.Time, in *event.Input, out *event.Outputs) {
+	e.tell(now)
+	switch in.Kind {
+	case event.Woke:
+	case event.Opened:
+		e.connect(in)
+	case event.Ops:
+		e.operate(in)
+	case event.Refused:
+		e.refuse(in)
+	case event.Closed:
+		e.disconnect(in.Conn, in.Reason)
+	case event.Flushed:
+		e.flushed(in)
+	case event.Done:
+		e.done(&in.Done)
+	case event.LameDuck:
+		e.lameDuck()
+	case event.Shutdown:
+		e.shutdown()
+	default:
+		assert.Unreachable("kind of input", uint64(in.Kind))
+	}
+}
+
+// tell takes the time of the step. The leader's clock never goes backwards, and while the wall clock is behind it, it
+// goes on at the rate of the monotone clock.
+func (e *Engine) tell(now event.Time) {
+	elapsed := max(now.Mono-e.now.Mono, 0)
+	e.wall = max(now.Wall, e.wall+elapsed)
+	e.now = now
+}
+
+func (e *Engine) done(c *event.Completion) {
+	switch c.Kind {
+	case event.Persist:
+		e.persisted(c)
+	case event.Fetch:
+		e.fetched(c)
+	case event.Save:
+		e.saved(c)
+	case event.Rewrite:
+		e.rewritten(c)
+	case event.Drop:
+		if c.Err != nil {
+			e.logf(event.Error, fmt.Sprintf("Files of the deleted group %d are left behind: %v", c.Group, c.Err))
+		}
+	default:
+		assert.Unreachable("kind of completion", uint64(c.Kind))
+	}
+}
+
+// Finish hands out everything that the inputs since the last Finish caused.
+func (e *Engine) Finish(now event.Time, out *event.Outputs) {
+	e.tell(now)
+	e.fire()
+	if e.desk != nil {
+		e.settle()
+		e.flushAppends(out)
+		e.flushFetches(out)
+		e.flushSaves(out)
+		out.Storage = append(out.Storage, e.drops...)
+		clear(e.drops)
+		e.drops = e.drops[:0]
+	}
+	e.flushClients(out)
+	out.Logs = append(out.Logs, e.logs...)
+	clear(e.logs)
+	e.logs = e.logs[:0]
+	out.WakeAt = e.timers.next()
+	if e.desk != nil {
+		out.WakeAt = earlier(out.WakeAt, e.desk.Deadline())
+	}
+	if e.unsettled {
+		out.WakeAt = e.now.Mono
+	}
+}
+
+// settleMax bounds how often one Finish lets groups that need no disk answer each other's proposals.
+const settleMax = 16
+
+// settle proposes what the inputs and what follows from them ask for. The entries of groups in memory are applied at
+// once and may ask for more; what is left after settleMax rounds waits for the next step.
+func (e *Engine) settle() {
+	e.unsettled = false
+	for range settleMax {
+		e.watchInterest()
+		e.desk.Flush(e.now.Mono)
+		if !e.flushGroups() {
+			return
+		}
+	}
+	e.unsettled = true
+}
+
+// earlier is the earlier of two times of which 0 means never.
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// fire acts on the deadlines that have passed.
+func (e *Engine) fire() {
+	for {
+		t, ok := e.timers.pop(e.now.Mono)
+		if !ok {
+			break
+		}
+		switch t.kind {
+		case sessionTimer:
+			e.tickClient(event.ConnID(t.owner))
+		case groupTimer:
+			if g := e.groups[wal.GroupID(t.owner)]; g != nil {
+				e.tickGroup(g, t.at)
+			}
+		case retryTimer:
+			e.retryAppends()
+		default:
+			assert.Unreachable("kind of timer", uint64(t.kind))
+		}
+	}
+	if e.desk != nil {
+		if at := e.desk.Deadline(); at != 0 && at <= e.now.Mono {
+			e.desk.Tick(e.now.Mono)
+		}
+	}
+}
+
+func (e *Engine) logf(level event.Level, text string) {
+	e.logs = append(e.logs, event.LogLine{Level: level, Text: text})
+}
+
+func sortedGroups(m map[wal.GroupID]*event.Group) []wal.GroupID {
+	return slices.Sorted(maps.Keys(m))
+}
+
+// random is a generator of numbers that depend on its seed alone (splitmix64).
+type random struct{ state uint64 }
+
+// Uint64 is the next number.
+func (r *random) Uint64() uint64 {
+	r.state += 0x9e3779b97f4a7c15
+	z := r.state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func sortedConns(m map[event.ConnID]*client) []event.ConnID {
+	return slices.Sorted(maps.Keys(m))
+}
+
+var _ session.Host = (*clientHost)(nil)

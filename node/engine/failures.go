@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/disk/vfs"
+	"weir/node/event"
+)
+
+// appendFailed handles an append that failed. A full disk is a state that passes: everything that was to be appended is
+// kept, in order, and tried again. Any other failure is for good: nothing that waits for it is ever acknowledged here,
+// and nothing more is proposed. What is applied can be read in both cases.
+func (e *Engine) appendFailed(failed persisting, err error) {
+	if e.failure != nil {
+		return
+	}
+	if errors.Is(err, vfs.ErrNoSpace) {
+		e.stalled = append(e.stalled, failed)
+		if e.full == nil {
+			e.full = err
+			e.logf(event.Error, "The disk is full, JetStream refuses changes until there is space again: "+err.Error())
+			e.timers.push(timer{at: e.now.Mono + retryNanos, kind: retryTimer})
+		}
+		return
+	}
+	e.failure = err
+	e.stalled = nil
+	e.logf(event.Error, "The log can not be written, JetStream refuses changes until the server is restarted: "+err.Error())
+	for _, g := range e.order {
+		g.replica.Fail(err)
+	}
+}
+
+// retryAppends hands out again what did not fit on the disk, once nothing else is under way.
+func (e *Engine) retryAppends() {
+	if e.failure != nil || len(e.stalled) == 0 {
+		return
+	}
+	if len(e.appends) > 0 {
+		e.timers.push(timer{at: e.now.Mono + retryNanos, kind: retryTimer})
+		return
+	}
+	// Appends that failed one after the other and those that were held back meanwhile are in the order of their tickets.
+	slices.SortFunc(e.stalled, func(a, b persisting) int { return cmp.Compare(a.ticket, b.ticket) })
+	e.retries = append(e.retries, e.stalled...)
+	e.stalled = nil
+	e.full = nil
+}
+
+// flushRetries hands out the appends that are tried again, before anything newer.
+func (e *Engine) flushRetries(out *event.Outputs) {
+	for i := range e.retries {
+		p := e.retries[i]
+		out.Storage = append(out.Storage, event.Op{Kind: event.Persist, Ticket: p.ticket, Writes: p.writes})
+		e.appends = append(e.appends, p)
+	}
+	clear(e.retries)
+	e.retries = e.retries[:0]
+}
+
+// reportSaveFailed tells the operator that a checkpoint could not be made. The log keeps what it would have covered; a
+// later checkpoint is tried when the group has written more, or after a while.
+func (e *Engine) reportSaveFailed(g *group, err error) {
+	first := g.saveFailed == nil
+	g.saveFailed = err
+	if first {
+		e.logf(event.Error, fmt.Sprintf("Checkpoint of %s failed, it is tried again: %v", e.describe(g), err))
+	}
+	g.firstUnsaved = max(1, e.logBytes)
+}
+
+// reportDamage tells the operator that a stored message can not be read.
+func (e *Engine) reportDamage(g *group, seq uint64, err error) {
+	if g.readFailed == nil {
+		e.logf(event.Error, fmt.Sprintf("Message %d of %s can not be read: %v", seq, e.describe(g), err))
+	}
+	g.readFailed = err
+}
+
+func (e *Engine) describe(g *group) string {
+	if g.entry == nil {
+		return "the catalog"
+	}
+	return fmt.Sprintf("stream '%s > %s'", g.entry.Account, g.entry.Name)
+}
+
+// rewritten handles the end of a copy of a block.
+func (e *Engine) rewritten(c *event.Completion) {
+	g := e.groups[c.Group]
+	if g == nil || g.index == nil {
+		return
+	}
+	g.rewriting = false
+	if c.Err != nil {
+		e.reportSaveFailed(g, c.Err)
+		return
+	}
+	g.index.Rewritten(c.Rewritten)
+	e.wantSave(g)
+}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"strconv"
+
+	"weir/model/header"
+	"weir/model/jsapi"
+	"weir/node/route"
+)
+
+// ingest is the engine as the receiver of messages that streams capture.
+type ingest Engine
+
+// Deliver proposes the message to the stream that the subscription stands for. Everything about the message is decided
+// when it is applied, in the order of the log.
+func (i *ingest) Deliver(sub *route.Sub, m *route.Message) bool {
+	e := (*Engine)(i)
+	g := e.groups[groupID(sub.Handler)]
+	if g == nil || g.replica == nil {
+		return false
+	}
+	if refused := e.refusesProposals(g); refused != nil {
+		e.pubAckError(g, m.Reply, refused)
+		return true
+	}
+	subject, hdr, payload := m.Subject, m.Header, m.Payload
+	if e.config.Plant.EarlyExpect {
+		var refused *jsapi.Error
+		if hdr, refused = earlyExpect(g, hdr); refused != nil {
+			e.pubAckError(g, m.Reply, refused)
+			return true
+		}
+	}
+	g.replica.Publish(subject, hdr, payload, m.From, m.Reply)
+	e.markDirty(g)
+	return true
+}
+
+// refusesProposals reports why the group takes no commands, or nil.
+func (e *Engine) refusesProposals(g *group) *jsapi.Error {
+	switch {
+	case g.damaged != nil:
+		return jsapi.CodeStreamOffline.Err()
+	case e.failure != nil || e.full != nil:
+		return jsapi.CodeInsufficientResources.Err()
+	case g.replica.Full():
+		return jsapi.CodeStreamTooManyRequests.Err()
+	default:
+		return nil
+	}
+}
+
+// earlyExpect is the planted fault of judging an expectation before the messages in flight.
+func earlyExpect(g *group, hdr []byte) ([]byte, *jsapi.Error) {
+	expected := header.Get(hdr, header.ExpectedLastSeq)
+	if expected == nil {
+		return hdr, nil
+	}
+	last := strconv.FormatUint(g.stream.State().LastSeq, 10)
+	if string(expected) != last {
+		return hdr, jsapi.CodeStreamWrongLastSequence.With(last)
+	}
+	return header.Delete(append([]byte(nil), hdr...), header.ExpectedLastSeq), nil
+}
+
+// pubAckError answers a publish that is refused before it reaches the log.
+func (e *Engine) pubAckError(g *group, reply []byte, refused *jsapi.Error) {
+	if len(reply) == 0 || g.entry.Config.NoAck {
+		return
+	}
+	e.scratch = jsapi.AppendPubAckError(e.scratch[:0], g.entry.Name, refused)
+	e.send(reply, nil, e.scratch)
+}
+
+// send publishes a message of the server itself.
+func (e *Engine) send(to, hdr, payload []byte) {
+	e.account.Route(to, &route.Message{Subject: to, Header: hdr, Payload: payload})
+}
+
+// capture subscribes a stream's group to the stream's subjects.
+func (e *Engine) capture(g *group) {
+	e.release(g)
+	for _, pattern := range g.stream.Config().Subjects {
+		sub := &route.Sub{Receiver: (*ingest)(e), Pattern: pattern, Handler: uint64(g.id)}
+		e.account.Subscribe(sub)
+		g.captures = append(g.captures, sub)
+	}
+}
+
+// release ends the subscriptions of a stream's group.
+func (e *Engine) release(g *group) {
+	for _, sub := range g.captures {
+		e.account.Unsubscribe(sub)
+	}
+	g.captures = nil
+}

@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"slices"
+
+	"weir/disk/checkpoint"
+	"weir/disk/msgstore"
+	"weir/disk/wal"
+	"weir/node/event"
+)
+
+// indexSections is the first section id of a checkpoint that belongs to the index of messages; the ids below it are the
+// machine's.
+const indexSections = event.IndexSections
+
+// LogBytesMax is how far the log may run ahead of a group's checkpoint before one is made however little the group has
+// written: a group at rest must not keep old log segments alive.
+const LogBytesMax = 256 << 20
+
+// saving is a checkpoint under way.
+type saving struct {
+	group *group
+	save  event.Checkpoint
+}
+
+// flushSaves starts the checkpoints that are due. It comes after the step's Keep operations, so that the blocks hold
+// everything that the checkpoint's index refers to.
+func (e *Engine) flushSaves(out *event.Outputs) {
+	for _, g := range e.due {
+		g.saveDue = false
+		if e.groups[g.id] != g || g.saving || g.damaged != nil || g.replica.UnsavedBytes() == 0 {
+			continue
+		}
+		g.saving = true
+		save := event.Checkpoint{Update: g.replica.Snapshot()}
+		if g.index != nil {
+			save.Update.Put, save.Update.Delete = appendIndexSections(g.index, save.Update.Put, save.Update.Delete)
+			save.Blocks = g.index.Blocks(nil)
+		}
+		ticket := e.ticket()
+		e.saves[ticket] = saving{g, save}
+		out.Storage = append(out.Storage, event.Op{Kind: event.Save, Ticket: ticket, Group: g.id, Save: save})
+	}
+	clear(e.due)
+	e.due = e.due[:0]
+}
+
+// noteAppended looks after an entry was applied whether its group, or one that lags behind, wants a checkpoint.
+func (e *Engine) noteAppended(g *group, bytes int) {
+	if !g.durable() {
+		return
+	}
+	e.logBytes += int64(bytes)
+	if g.firstUnsaved == 0 {
+		g.firstUnsaved = e.logBytes
+	}
+	if g.replica.UnsavedBytes() >= e.config.JetStream.CheckpointBytes {
+		e.wantSave(g)
+	}
+	if e.logBytes-e.laggardsAt < LogBytesMax/4 {
+		return
+	}
+	e.laggardsAt = e.logBytes
+	for _, other := range e.order {
+		if other.durable() && other.firstUnsaved > 0 && e.logBytes-other.firstUnsaved > LogBytesMax/2 {
+			e.wantSave(other)
+		}
+	}
+}
+
+func (e *Engine) wantSave(g *group) {
+	if !g.saving && !g.saveDue {
+		g.saveDue = true
+		g.firstUnsaved = 0
+		e.due = append(e.due, g)
+	}
+}
+
+// saved handles the end of a checkpoint.
+func (e *Engine) saved(c *event.Completion) {
+	s, ok := e.saves[c.Ticket]
+	if !ok {
+		return
+	}
+	delete(e.saves, c.Ticket)
+	g := s.group
+	g.saving = false
+	if e.groups[g.id] != g {
+		return
+	}
+	if c.Err != nil {
+		g.replica.SnapshotFailed(machineSections(s.save.Update))
+		if g.index != nil {
+			g.index.StateFailed(indexGone(s.save.Update))
+		}
+		e.reportSaveFailed(g, c.Err)
+		return
+	}
+	g.saveFailed = nil
+	e.appendOnly(wal.Write{Group: g.id, Compact: s.save.Update.Index})
+}
+
+// appendIndexSections adds what changed in the index of messages.
+func appendIndexSections(x *msgstore.Index, put []checkpoint.Section, gone []uint64) ([]checkpoint.Section, []uint64) {
+	for _, s := range x.TakeState() {
+		id := indexSections + s.ID
+		if s.Data == nil {
+			gone = append(gone, id)
+			continue
+		}
+		put = append(put, checkpoint.Section{ID: id, Data: s.Data})
+	}
+	return put, gone
+}
+
+// machineSections leaves out of an update what is not the machine's.
+func machineSections(u checkpoint.Update) checkpoint.Update {
+	u.Put = slices.DeleteFunc(slices.Clone(u.Put), func(s checkpoint.Section) bool { return s.ID >= indexSections })
+	u.Delete = slices.DeleteFunc(slices.Clone(u.Delete), func(id uint64) bool { return id >= indexSections })
+	return u
+}
+
+// indexGone lists the blocks that an update takes out of the index of messages.
+func indexGone(u checkpoint.Update) []uint64 {
+	var gone []uint64
+	for _, id := range u.Delete {
+		if id >= indexSections {
+			gone = append(gone, id-indexSections)
+		}
+	}
+	return gone
+}

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"weir/model/jsapi"
+	"weir/node/event"
+	"weir/node/monitor"
+	"weir/node/session"
+	"weir/transport/wire"
+)
+
+// counters count what monitoring shows and no session remembers.
+type counters struct {
+	start  event.Time
+	total  uint64
+	closed []monitor.Connection // the last ClosedMax, oldest first
+	// Traffic of connections that are gone.
+	past          session.Stats
+	slow, stale   uint64
+	closedDropped int
+}
+
+// noteClosed remembers a connection that is gone.
+func (c *counters) noteClosed(s *session.Session, now int64) {
+	stats := s.Stats()
+	c.past.InMsgs += stats.InMsgs
+	c.past.InBytes += stats.InBytes
+	c.past.OutMsgs += stats.OutMsgs
+	c.past.OutBytes += stats.OutBytes
+	switch s.Closed() {
+	case wire.SlowConsumerPendingBytes, wire.SlowConsumerWriteDeadline:
+		c.slow++
+	case wire.StaleConnection:
+		c.stale++
+	}
+	shown := showConnection(s, false)
+	shown.StopNanos, shown.Reason = now, s.Closed().String()
+	if len(c.closed) >= 2*ClosedMax {
+		c.closed = append(c.closed[:0], c.closed[len(c.closed)-ClosedMax:]...)
+	}
+	c.closed = append(c.closed, shown)
+}
+
+// Snapshot describes the engine to monitoring. It costs what is asked for.
+func (e *Engine) Snapshot(now event.Time, want monitor.Want) monitor.Snapshot {
+	s := monitor.Snapshot{NowNanos: now.Wall}
+	s.Traffic = monitor.Traffic{
+		InMsgs: e.counters.past.InMsgs, InBytes: e.counters.past.InBytes,
+		OutMsgs: e.counters.past.OutMsgs, OutBytes: e.counters.past.OutBytes,
+		SlowConsumers: e.counters.slow, StaleConnections: e.counters.stale,
+		TotalConnections: e.counters.total, OpenConnections: len(e.sessions),
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.sessions)) {
+		c := e.sessions[id].session
+		stats := c.Stats()
+		s.Traffic.InMsgs += stats.InMsgs
+		s.Traffic.InBytes += stats.InBytes
+		s.Traffic.OutMsgs += stats.OutMsgs
+		s.Traffic.OutBytes += stats.OutBytes
+		if want.Connections {
+			s.Connections = append(s.Connections, showConnection(c, want.Subscriptions))
+		}
+	}
+	if want.Closed {
+		s.Closed = e.counters.closed[max(0, len(e.counters.closed)-ClosedMax):]
+	}
+	routes := e.account.Stats()
+	s.Subscriptions = monitor.Interest{
+		Count: e.account.Len(), Inserts: routes.Inserts, Removes: routes.Removes, Matches: routes.Matches, Hits: routes.Hits,
+	}
+	if e.config.JetStream.Enabled {
+		s.JetStream = e.showJetStream(want)
+	}
+	return s
+}
+
+func showConnection(s *session.Session, subscriptions bool) monitor.Connection {
+	stats := s.Stats()
+	connect := s.Connect()
+	c := monitor.Connection{
+		ID: uint64(s.ID()), IP: s.Address(), Port: s.Port(), StartNanos: stats.StartWall, LastNanos: stats.LastActivityWall,
+		RTTNanos: stats.RoundTripNanos, PendingBytes: int64(s.PendingBytes()),
+		InMsgs: stats.InMsgs, OutMsgs: stats.OutMsgs, InBytes: stats.InBytes, OutBytes: stats.OutBytes,
+		Subscriptions: len(s.Subs()), Name: connect.Name, Lang: connect.Lang, Version: connect.Version,
+		User: s.Identity().User, Account: accountName,
+	}
+	if !subscriptions {
+		return c
+	}
+	for _, sub := range s.Subs() {
+		c.List = append(c.List, monitor.Subscription{
+			Subject: sub.Pattern, Queue: sub.Queue, SID: string(sub.Sid), Msgs: sub.Delivered, Max: sub.Max,
+		})
+	}
+	return c
+}
+
+func (e *Engine) showJetStream(want monitor.Want) *monitor.JetStream {
+	j := e.config.JetStream
+	api := e.api.Total()
+	shown := &monitor.JetStream{
+		StoreDir: j.StoreDir, MaxMemory: j.Limits.ServerMaxMemory, MaxStorage: j.Limits.ServerMaxStore,
+		SyncIntervalNanos: j.SyncIntervalNanos, Strict: j.Strict,
+		APITotal: api.Total, APIErrors: api.Errors, APILevel: jsapi.APILevel,
+	}
+	if e.failure != nil {
+		shown.Failure = e.failure.Error()
+	} else if e.full != nil {
+		shown.Failure = e.full.Error()
+	}
+	if !e.opened {
+		shown.Recovering = len(e.recovered) + 1
+	}
+	account := monitor.Account{Name: accountName, ReservedMemory: -1, ReservedStorage: -1, APITotal: api.Total, APIErrors: api.Errors}
+	shown.ReservedMemory, shown.ReservedStorage = e.catalog.Reserved(accountName)
+	for _, entry := range e.catalog.All() {
+		g := e.byName[streamKey{entry.Account, entry.Name}]
+		if g == nil {
+			shown.Recovering++
+			continue
+		}
+		shown.Streams++
+		if g.damaged != nil {
+			account.Streams = append(account.Streams, monitor.Stream{
+				Info: jsapi.StreamInfo{Config: *entry.Config, Created: jsapi.Time(entry.Created)}, Failure: g.damaged.Error(),
+			})
+			continue
+		}
+		e.showStream(g, shown, &account, want)
+	}
+	account.Memory, account.Storage = shown.Memory, shown.Storage
+	shown.Accounts = []monitor.Account{account}
+	return shown
+}
+
+// showStream adds a stream to the totals and, when it is wanted, to the list.
+func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor.Account, want monitor.Want) {
+	state := g.stream.State()
+	shown.Consumers += state.Consumers
+	shown.Messages += state.Msgs
+	shown.Bytes += state.Bytes
+	if g.durable() {
+		shown.Storage += state.Bytes
+	} else {
+		shown.Memory += state.Bytes
+	}
+	if !g.replica.Serving() && g.replica.Broken() == nil {
+		shown.Recovering++
+	}
+	if !want.Streams {
+		return
+	}
+	s := monitor.Stream{Info: jsapi.StreamInfo{
+		Config: g.stream.Config().Shown(), Created: jsapi.Time(g.entry.Created), State: state, TimeStamp: jsapi.Time(e.wall),
+	}}
+	if g.saveFailed != nil {
+		s.Failure = g.saveFailed.Error()
+	}
+	if want.Consumers {
+		for _, c := range g.stream.Consumers() {
+			if info, ok := g.stream.ConsumerInfo(c.Name()); ok {
+				info.NumWaiting, info.PushBound = e.desk.Activity(uint64(g.id), c.ID())
+				info.TimeStamp = jsapi.Time(e.wall)
+				s.Consumers = append(s.Consumers, info)
+			}
+		}
+	}
+	account.Streams = append(account.Streams, s)
+}

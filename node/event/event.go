@@ -1,0 +1,135 @@
+// Package event is the seam of a node: everything that enters and leaves its engine. Read this first.
+//
+// The engine is a pure function of its state, the time and one input. Sockets, disks and clocks are on the other side
+// of this package: in production node/host feeds inputs and carries out outputs, in simulation sim does, and nothing
+// else differs between the two.
+//
+// Both sides are flat structs with a kind, reused from step to step, so that neither side allocates per event.
+package event
+
+import (
+	"weir/transport/wire"
+)
+
+// ConnID identifies a client connection. It is never reused while a node runs; clients see it as client_id and cid.
+type ConnID uint64
+
+// Ticket pairs a storage operation with its completion. It is never reused while a node runs; 0 means that no
+// completion is expected.
+type Ticket uint64
+
+// Time is the frozen time of one step, read once by the caller.
+type Time struct {
+	// Mono is nanoseconds of a clock that never steps; timers of connections and requests use it.
+	Mono int64
+	// Wall is unix nanoseconds; leaders stamp commands with it, clamped to be monotone. It may step either way.
+	Wall int64
+}
+
+// InputKind tells inputs apart.
+type InputKind uint8
+
+// The closed set of inputs.
+const (
+	// Woke brings nothing but time: a deadline that the engine asked for may have passed.
+	Woke InputKind = iota
+	// Opened reports a new client connection: Conn, Text (remote address).
+	Opened
+	// Ops brings operations that the connection's parser read: Conn, Ops. The slices inside are the parser's and are
+	// valid during the step only.
+	Ops
+	// Refused reports bytes that are not the protocol: Conn, Failure. Operations that preceded them have been brought
+	// before.
+	Refused
+	// Closed reports that a connection is gone: Conn, Reason.
+	Closed
+	// Flushed reports bytes of a connection handed to the kernel: Conn, N.
+	Flushed
+	// Done reports the end of a storage operation: Done.
+	Done
+	// LameDuck asks to tell clients to leave for other servers.
+	LameDuck
+	// Shutdown asks to tell waiting clients that the server ends. Nothing but Flushed, Closed and Done may follow.
+	Shutdown
+)
+
+// Input is one event that enters the engine.
+type Input struct {
+	// Kind says which fields count.
+	Kind InputKind
+	// Conn is the connection that the input is about.
+	Conn ConnID
+	// Ops are the operations of an Ops input, in order.
+	Ops []wire.Op
+	// N is a number of bytes.
+	N int
+	// Text is a remote address, "host:port".
+	Text string
+	// Failure is why the parser refused the bytes.
+	Failure wire.Failure
+	// Reason is why the connection is gone.
+	Reason wire.Reason
+	// Done is the completion of a Done input.
+	Done Completion
+}
+
+// ConnOut is what leaves for one connection.
+type ConnOut struct {
+	// Conn is the connection.
+	Conn ConnID
+	// Bytes are to be written in order after everything that left before. The receiver owns them; it may hand the
+	// memory back through Outputs.Spare.
+	Bytes []byte
+	// Close asks to close the connection for Reason once Bytes are written, or at once when Abort is set as well.
+	Close bool
+	// Abort asks to drop whatever is still unwritten.
+	Abort bool
+	// Reason is why the connection is closed.
+	Reason wire.Reason
+	// Gate asks the parser to accept nothing but CONNECT; Admit ends that.
+	Gate, Admit bool
+	// Limits, when they are not zero, are new limits for the connection's parser.
+	Limits wire.Limits
+}
+
+// Level is the severity of a log line.
+type Level uint8
+
+// The levels, as the reference server names them.
+const (
+	Info Level = iota
+	Debug
+	Warn
+	Error
+	Trace
+)
+
+// LogLine is one line for the operator.
+type LogLine struct {
+	// Level is the severity.
+	Level Level
+	// Text is the line, without time and level. It never holds secrets.
+	Text string
+}
+
+// Outputs collects what leaves the engine in one or more steps. The owner resets and reuses it.
+type Outputs struct {
+	// Conns are bytes and orders for connections; at most one element per connection and step.
+	Conns []ConnOut
+	// Storage are operations for the storage of the node, to be carried out in this order.
+	Storage []Op
+	// Logs are lines for the operator.
+	Logs []LogLine
+	// WakeAt is the monotone time at which the engine wants to be stepped again at the latest; 0: it has no deadline.
+	WakeAt int64
+	// Spare are buffers whose bytes have been written and that the engine may use again. The owner adds to it between
+	// steps; the engine takes from it.
+	Spare [][]byte
+}
+
+// Reset empties everything but Spare and keeps the memory.
+func (o *Outputs) Reset() {
+	clear(o.Conns)
+	clear(o.Storage)
+	o.Conns, o.Storage, o.Logs, o.WakeAt = o.Conns[:0], o.Storage[:0], o.Logs[:0], 0
+}

@@ -1,0 +1,266 @@
+// Package host runs a node in the real world: sockets, files, clocks and threads.
+//
+// It is an edge: it schedules and pumps, and decides nothing that the node could decide. All of the node runs under one
+// lock, driven by whoever brings an input: the reader of a connection after parsing, the worker of the storage after
+// its work, the timer. Replies are queued under the lock, which fixes their order, and written to the sockets after it
+// is released.
+package host
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"weir/disk/vfs"
+	"weir/node"
+	"weir/node/engine"
+	"weir/node/event"
+	"weir/transport/tcp"
+	"weir/transport/wire"
+)
+
+// Options is what a host needs.
+type Options struct {
+	// Node is the configuration of the node.
+	Node node.Config
+	// Disk holds the data directory.
+	Disk vfs.FS
+	// Listen is the address for clients, "host:port"; port 0 takes any free one.
+	Listen string
+	// WriteDeadline bounds a write to a client that does not read.
+	WriteDeadline time.Duration
+	// SyncInterval, when not 0, makes the log durable in the background at this interval instead of before every
+	// acknowledgement: the reference server's lazy mode.
+	SyncInterval time.Duration
+	// Log receives the lines for the operator.
+	Log *slog.Logger
+}
+
+// Host is a running server. Its methods may be called from any goroutine.
+type Host struct {
+	options  Options
+	listener net.Listener
+	started  time.Time
+
+	mu      sync.Mutex // guards node and everything that the node calls
+	node    *node.Node
+	conns   map[event.ConnID]*tcp.Conn
+	nextID  event.ConnID
+	timer   *time.Timer
+	wakeAt  int64
+	touched []*tcp.Conn // to be flushed after mu is released
+	inputs  []event.Input
+	ended   bool
+
+	writtenMu sync.Mutex // guards what connections have written since the node last looked
+	written   map[event.ConnID]int
+	spare     [][]byte
+
+	log   worker // write-ahead log
+	store worker // everything else on the disk
+
+	accepting sync.WaitGroup
+	quit      chan struct{}
+}
+
+// New opens the data directory and the listener. The server does not accept anybody before Run.
+func New(options Options) (*Host, error) {
+	h := &Host{
+		options: options,
+		started: time.Now(),
+		conns:   map[event.ConnID]*tcp.Conn{},
+		written: map[event.ConnID]int{},
+		quit:    make(chan struct{}),
+	}
+	h.timer = time.AfterFunc(time.Hour, h.wake)
+	h.log.init(h, "log")
+	h.store.init(h, "store")
+	listener, err := net.Listen("tcp", options.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for clients on %s: %w", options.Listen, err)
+	}
+	h.listener = listener
+	if addr, ok := listener.Addr().(*net.TCPAddr); ok && h.options.Node.Engine.Port <= 0 {
+		h.options.Node.Engine.Port = addr.Port
+	}
+	env := node.Env{Clock: (*clock)(h), Network: (*network)(h), Worker: (*submitter)(h), Disk: options.Disk, Log: h.logLine}
+	h.mu.Lock()
+	h.node, err = node.New(env, h.options.Node)
+	h.mu.Unlock()
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	h.log.start()
+	h.store.start()
+	if options.SyncInterval > 0 && h.node.Storage() != nil {
+		go h.syncLazily()
+	}
+	return h, nil
+}
+
+// Addr is the address on which clients are accepted.
+func (h *Host) Addr() net.Addr { return h.listener.Addr() }
+
+// View runs f with the engine, which f may read and must not keep.
+func (h *Host) View(f func(e *engine.Engine, now event.Time)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f(h.node.Engine(), (*clock)(h).Now())
+}
+
+// Run accepts clients until Shutdown. It returns nil after an orderly end.
+func (h *Host) Run() error {
+	h.accepting.Add(1)
+	defer h.accepting.Done()
+	for {
+		sock, err := h.listener.Accept()
+		if err != nil {
+			select {
+			case <-h.quit:
+				return nil
+			default:
+			}
+			var transient interface{ Temporary() bool }
+			if errors.As(err, &transient) && transient.Temporary() {
+				h.options.Log.Error("Accept of a client failed, trying again: " + err.Error())
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+			return fmt.Errorf("accept clients: %w", err)
+		}
+		h.accept(sock.(*net.TCPConn))
+	}
+}
+
+func (h *Host) accept(sock *net.TCPConn) {
+	h.mu.Lock()
+	h.nextID++
+	id := h.nextID
+	c, err := tcp.NewConn(uint64(id), sock, (*clients)(h), h.options.WriteDeadline)
+	if err != nil || h.ended {
+		h.mu.Unlock()
+		// The client sees a closed connection; nothing was promised to it.
+		_ = sock.Close()
+		return
+	}
+	h.conns[id] = c
+	h.stepLocked(event.Input{Kind: event.Opened, Conn: id, Text: sock.RemoteAddr().String()})
+	go c.Serve()
+}
+
+// step brings one input to the node.
+func (h *Host) step(in event.Input) {
+	h.mu.Lock()
+	h.stepLocked(in)
+}
+
+// stepLocked is step with mu held; it releases mu and then writes to the sockets what the step queued.
+func (h *Host) stepLocked(in ...event.Input) {
+	h.inputs = h.takeWritten(h.inputs[:0])
+	h.inputs = append(h.inputs, in...)
+	h.node.StepAll(h.inputs)
+	clear(h.inputs)
+	touched := h.touched
+	h.touched = nil
+	h.mu.Unlock()
+	for _, c := range touched {
+		c.Flush()
+	}
+}
+
+// takeWritten turns what connections have written since the last step into inputs.
+func (h *Host) takeWritten(inputs []event.Input) []event.Input {
+	h.writtenMu.Lock()
+	defer h.writtenMu.Unlock()
+	for id, n := range h.written {
+		inputs = append(inputs, event.Input{Kind: event.Flushed, Conn: id, N: n})
+	}
+	clear(h.written)
+	return inputs
+}
+
+func (h *Host) wake() { h.step(event.Input{Kind: event.Woke}) }
+
+// LameDuck tells clients to leave for other servers; the caller closes them later with Shutdown.
+func (h *Host) LameDuck() {
+	_ = h.listener.Close()
+	h.step(event.Input{Kind: event.LameDuck})
+}
+
+// Disconnect closes up to n connections, for leaving gradually, and returns how many are left.
+func (h *Host) Disconnect(n int) int {
+	h.mu.Lock()
+	var victims []*tcp.Conn
+	for _, c := range h.conns {
+		if len(victims) == n {
+			break
+		}
+		victims = append(victims, c)
+	}
+	left := len(h.conns) - len(victims)
+	h.mu.Unlock()
+	for _, c := range victims {
+		c.Close(wire.ServerShutdown, false)
+	}
+	return left
+}
+
+// Shutdown ends the server in order: waiting requests are told, clients are closed, the log is made durable, files are
+// closed. It returns the first error of closing the storage.
+func (h *Host) Shutdown() error {
+	h.mu.Lock()
+	if h.ended {
+		h.mu.Unlock()
+		return nil
+	}
+	h.ended = true
+	close(h.quit)
+	h.mu.Unlock()
+	_ = h.listener.Close()
+	h.accepting.Wait()
+	h.step(event.Input{Kind: event.Shutdown})
+	for h.Disconnect(1<<30) > 0 {
+		continue
+	}
+	h.timer.Stop()
+	h.log.stop()
+	h.store.stop()
+	if s := h.node.Storage(); s != nil {
+		return s.Close()
+	}
+	return nil
+}
+
+func (h *Host) syncLazily() {
+	tick := time.NewTicker(h.options.SyncInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.quit:
+			return
+		case <-tick.C:
+			if err := h.node.Storage().Sync(); err != nil {
+				h.options.Log.Error("Background sync of the log failed: " + err.Error())
+				return
+			}
+		}
+	}
+}
+
+func (h *Host) logLine(line event.LogLine) {
+	switch line.Level {
+	case event.Debug:
+		h.options.Log.Debug(line.Text)
+	case event.Warn:
+		h.options.Log.Warn(line.Text)
+	case event.Error:
+		h.options.Log.Error(line.Text)
+	case event.Trace:
+		h.options.Log.Log(nil, slog.LevelDebug-4, line.Text)
+	default:
+		h.options.Log.Info(line.Text)
+	}
+}
