@@ -1,0 +1,322 @@
+package stream
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"weir/model/consumer"
+	"weir/model/jsapi"
+	"weir/model/seqset"
+	"weir/spec/assert"
+)
+
+// ErrMalformed is returned for sections that no machine of this version wrote, or that do not belong together. They come
+// from checksummed checkpoints and verified transfers, so that it means a defect or damage; the machine is unusable.
+var ErrMalformed = errors.New("malformed stream section")
+
+// restoring is what Restored needs of the sections that RestoreSection read.
+type restoring struct {
+	hasHead bool
+	// The totals of the head, to be compared with those of the parts.
+	count, bytes, digest  uint64
+	dedupFirst, dedupNext uint64
+	consumerCount         uint64
+	consumers             []restoredConsumer
+	dedup                 map[uint64]restoredWindow
+}
+
+// restoredWindow is one chunk of the duplicate window, from the ordinal first on.
+type restoredWindow struct {
+	first   uint64
+	entries []dedupEntry
+}
+
+type restoredConsumer struct {
+	id   uint64
+	data []byte
+}
+
+// RestoreSection reads a section into a machine that has not applied anything. Sections may come in any order; Restored
+// has to follow the last. data is not kept.
+func (m *Machine) RestoreSection(id uint64, data []byte) error {
+	assert.True(m.applied == 0 || m.restoring != nil, "sections are restored into a new machine", m.applied)
+	if m.restoring == nil {
+		m.restoring = &restoring{dedup: make(map[uint64]restoredWindow)}
+	}
+	r := reader{rest: data}
+	if r.byte() != sectionVersion {
+		return fmt.Errorf("%w: section %#x has an unknown version", ErrMalformed, id)
+	}
+	var err error
+	switch chunk := id & sectionChunkMask; id &^ sectionChunkMask {
+	case headSection:
+		err = m.restoreHead(&r)
+	case rowSection:
+		m.restoreRows(&r, chunk)
+	case liveSection:
+		err = m.restoreLive(&r, chunk)
+	case subjectSection:
+		m.restoreSubjects(&r, chunk)
+	case dedupSection:
+		m.restoreDedup(&r, chunk)
+	case consumerSection:
+		m.restoring.consumers = append(m.restoring.consumers, restoredConsumer{id: chunk, data: append([]byte(nil), r.rest...)})
+		r.rest = nil
+	default:
+		r.bad = true
+	}
+	if err != nil {
+		return fmt.Errorf("restore section %#x: %w", id, err)
+	}
+	if r.bad || len(r.rest) > 0 {
+		return fmt.Errorf("%w: section %#x of %d bytes, %d are left", ErrMalformed, id, len(data), len(r.rest))
+	}
+	return nil
+}
+
+func (m *Machine) restoreHead(r *reader) error {
+	m.applied, m.clock = r.uvarint(), r.varint()
+	account, name := string(r.bytes()), string(r.bytes())
+	incarnation := r.uvarint()
+	m.created = r.varint()
+	if account != m.account || name != m.name || incarnation != m.incarnation {
+		return fmt.Errorf("%w: it belongs to incarnation %d of %q in %q", ErrMalformed, incarnation, name, account)
+	}
+	version := r.uvarint()
+	config, err := jsapi.ParseStreamConfig(r.bytes())
+	if err != nil {
+		return fmt.Errorf("restore stream %q: %w", name, err)
+	}
+	m.log.fileSizes = config.Storage == jsapi.FileStorage
+	m.setConfig(config, version)
+	m.strays = r.byte() != 0
+	m.log.first, m.log.last, m.log.lastTime = r.uvarint(), r.uvarint(), r.varint()
+	t := m.restoring
+	t.count, t.bytes = r.uvarint(), r.uvarint()
+	m.lastMsgID = string(r.bytes())
+	t.dedupFirst, t.dedupNext = r.uvarint(), r.uvarint()
+	m.consumers.lastID, t.consumerCount = r.uvarint(), r.uvarint()
+	t.digest = r.fixed64()
+	t.hasHead = true
+	return nil
+}
+
+func (m *Machine) restoreRows(r *reader, number uint64) {
+	count := r.uvarint()
+	if r.bad || count == 0 || count > pageRows || m.log.pages.pages[number] != nil {
+		r.bad = true
+		return
+	}
+	capacity := count
+	if number > 0 {
+		capacity = pageRows
+	}
+	p := &page{rows: make([]row, count, capacity)}
+	before := int64(0)
+	for i := range p.rows {
+		time := before + r.varint()
+		subject, size := r.uvarint(), r.uvarint()
+		if subject >= uint64(noSubject) || size>>1 >= sizeHasHeader {
+			r.bad = true
+			return
+		}
+		p.rows[i] = row{time: time, subject: uint32(subject), size: uint32(size >> 1)}
+		if size&1 != 0 {
+			p.rows[i].size |= sizeHasHeader
+		}
+		before = time
+	}
+	m.log.pages.pages[number] = p
+}
+
+func (m *Machine) restoreLive(r *reader, chunk uint64) error {
+	var part seqset.Set
+	rest, err := part.Decode(r.rest)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	r.rest = rest
+	first, _ := part.First()
+	last, ok := part.Last()
+	if !ok || first/liveChunkSeqs != chunk || last/liveChunkSeqs != chunk {
+		r.bad = true
+		return nil
+	}
+	part.Ranges(func(first, last uint64) bool {
+		m.log.live.AddRange(first, last)
+		return true
+	})
+	return nil
+}
+
+func (m *Machine) restoreSubjects(r *reader, chunk uint64) {
+	table := &m.log.subjects
+	count, index := r.uvarint(), uint64(0)
+	for range count {
+		step := r.uvarint()
+		index += step
+		text := r.bytes()
+		id := chunk*subjectChunk + index
+		if r.bad || step >= subjectChunk || index >= subjectChunk || id >= uint64(noSubject) || len(text) == 0 ||
+			table.find(text) != noSubject || table.taken(uint32(id)) {
+			r.bad = true
+			return
+		}
+		table.place(uint32(id), string(text))
+		table.next = max(table.next, uint32(id)+1)
+	}
+}
+
+// taken reports whether the id has a subject.
+func (t *subjectTable) taken(id uint32) bool {
+	return int(id/subjectChunk) < len(t.chunks) && t.row(id).text != ""
+}
+
+func (m *Machine) restoreDedup(r *reader, chunk uint64) {
+	first, count := r.uvarint(), r.uvarint()
+	if r.bad || first/dedupChunk != chunk || count == 0 || count > dedupChunk-first%dedupChunk {
+		r.bad = true
+		return
+	}
+	entries := make([]dedupEntry, count)
+	before := int64(0)
+	for i := range entries {
+		e := &entries[i]
+		copy(e.key[:], r.take(len(e.key)))
+		e.seq, e.time = r.uvarint(), before+r.varint()
+		before = e.time
+	}
+	m.restoring.dedup[chunk] = restoredWindow{first: first, entries: entries}
+}
+
+// Restored checks that the sections belong together and builds what follows from them. After an error the machine is
+// unusable. Without any section the machine stays empty.
+func (m *Machine) Restored() error {
+	t := m.restoring
+	if t == nil {
+		return nil
+	}
+	if !t.hasHead {
+		return fmt.Errorf("%w: there is no head", ErrMalformed)
+	}
+	steps := []func(*restoring) error{m.restoreIndexes, m.restoreWindow, m.restoreConsumers}
+	for _, step := range steps {
+		if err := step(t); err != nil {
+			return err
+		}
+	}
+	m.restoring = nil
+	m.dirty.reset()
+	if digest := m.Digest(); digest != t.digest && !m.plant.LoseDedup {
+		return fmt.Errorf("%w: digest %#x, the head has %#x", ErrMalformed, digest, t.digest)
+	}
+	m.restored = true
+	return nil
+}
+
+// restoreWindow rebuilds the duplicate window from its chunks. The ring may have moved on in its first chunk since that
+// was written: only the bounds of the head count.
+func (m *Machine) restoreWindow(t *restoring) error {
+	d := &m.dedup
+	d.first, d.next = t.dedupFirst, t.dedupFirst
+	if m.plant.LoseDedup {
+		d.first, d.next = t.dedupNext, t.dedupNext
+		return nil
+	}
+	for d.next < t.dedupNext {
+		chunk := t.dedup[d.next/dedupChunk]
+		end := min(chunk.first+uint64(len(chunk.entries)), t.dedupNext)
+		if d.next < chunk.first || d.next >= end {
+			return fmt.Errorf("%w: message id %d is missing", ErrMalformed, d.next)
+		}
+		for _, entry := range chunk.entries[d.next-chunk.first : end-chunk.first] {
+			d.put(entry)
+		}
+	}
+	return nil
+}
+
+func (m *Machine) restoreConsumers(t *restoring) error {
+	if uint64(len(t.consumers)) != t.consumerCount {
+		return fmt.Errorf("%w: %d consumers, the head has %d", ErrMalformed, len(t.consumers), t.consumerCount)
+	}
+	for _, c := range t.consumers {
+		if len(c.data) == 0 {
+			return fmt.Errorf("%w: consumer %d is empty", ErrMalformed, c.id)
+		}
+		e := &entry{machine: m, id: c.id, refiltered: c.data[0] != 0}
+		state, err := consumer.RestoreState(c.data[1:], e, m.consumerOptions())
+		if err != nil {
+			return fmt.Errorf("restore consumer %d: %w", c.id, err)
+		}
+		e.state, e.name = state, state.Name()
+		if state.ID() != c.id || c.id > m.consumers.lastID || m.consumers.findName(e.name) != nil || m.consumers.find(c.id) != nil {
+			return fmt.Errorf("%w: consumer %d is %d, of %d", ErrMalformed, c.id, state.ID(), m.consumers.lastID)
+		}
+		e.configHash = hashText(state.Config().AppendJSON(nil))
+		e.view = m.acquireView(state.Config().Filters())
+		e.view.join(e)
+		m.consumers.insert(e)
+	}
+	return nil
+}
+
+// reader takes the parts of a section in order; bad becomes true, and stays so, when one does not fit.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.bad || n > len(r.rest) {
+		r.bad = true
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) byte() byte {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) fixed64() uint64 {
+	if b := r.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || r.bad {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 || r.bad {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) bytes() []byte {
+	size := r.uvarint()
+	if r.bad || size > uint64(len(r.rest)) {
+		r.bad = true
+		return nil
+	}
+	return r.take(int(size))
+}

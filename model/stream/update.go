@@ -1,0 +1,38 @@
+package stream
+
+import (
+	"slices"
+
+	"weir/model/command"
+	"weir/model/effect"
+	"weir/model/jsapi"
+	"weir/spec/assert"
+)
+
+// putStream brings the configuration to a version of the catalog, and the stream to what it says. Older versions are
+// ignored: the catalog may be asked to repeat itself.
+func (m *Machine) putStream(c *command.Command) {
+	if c.Version <= m.configVersion {
+		m.result().N = m.configVersion
+		return
+	}
+	config, err := jsapi.ParseStreamConfig(c.Config)
+	assert.True(err == nil, "configuration of a stream in the log is well-formed", m.applied, uint64(len(c.Config)))
+	assert.True(config.Storage == m.config.Storage, "storage type of a stream does not change", c.Version)
+	resubjected := !slices.Equal(config.Subjects, m.config.Subjects)
+	newborn := m.log.first == 0 && m.log.last == 0
+	m.setConfig(config, c.Version)
+	if newborn {
+		m.startAt(config.FirstSeq)
+	}
+	if resubjected {
+		m.subjectsChanged()
+	}
+	m.enforceAll()
+	if config.DuplicateWindow == 0 {
+		m.dedup.clear()
+	}
+	updated := m.out.Add(effect.StreamUpdated)
+	updated.Cmd, updated.N = m.batch.Cmd, c.Version
+	m.result().N = c.Version
+}
