@@ -57,7 +57,7 @@ type Config struct {
 	Engine engine.Config
 	// Storage is how the data directory is used.
 	Storage storage.Options
-	// Dir is the data directory on Env.Disk.
+	// Dir is the data directory on Env.Disk; empty stands for its root.
 	Dir string
 }
 
@@ -74,6 +74,9 @@ type Node struct {
 // before New returns. Without JetStream no directory is opened.
 func New(env Env, config Config) (*Node, error) {
 	n := &Node{env: env}
+	if config.Dir == "" {
+		config.Dir = "."
+	}
 	var groups []event.Group
 	if config.Engine.JetStream.Enabled {
 		var err error

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 
@@ -47,7 +48,7 @@ func (s *Storage) recoverGroups(found *wal.Recovered) ([]event.Group, error) {
 // orphans finds groups that have files and are not in the log: either their end is in the log already, and the files
 // were still to be moved away, or the log has lost them. Which of the two it is only the catalog knows.
 func (s *Storage) orphans(known []event.Group) ([]event.Group, error) {
-	names, err := s.fs.List(s.dir + "/groups")
+	names, err := s.fs.List(path.Join(s.dir, "groups"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -118,14 +119,14 @@ func (s *Storage) drop(id wal.GroupID) error {
 	if _, err := s.fs.List(g.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	quarantine := s.dir + "/" + quarantineDir
+	quarantine := path.Join(s.dir, quarantineDir)
 	if err := vfs.MakeDir(s.fs, quarantine); err != nil {
 		return err
 	}
 	if err := s.fs.Rename(g.dir, quarantine+"/"+strconv.FormatUint(uint64(id), 16)); err != nil {
 		return fmt.Errorf("move group %d to the quarantine: %w", id, err)
 	}
-	if err := s.fs.SyncDir(s.dir + "/groups"); err != nil {
+	if err := s.fs.SyncDir(path.Join(s.dir, "groups")); err != nil {
 		return err
 	}
 	return s.fs.SyncDir(quarantine)
@@ -136,7 +137,7 @@ const quarantineDir = "dropped"
 // reap removes what the quarantine holds: groups whose end was committed in an earlier run. This is the only place that
 // removes files of a group beside blocks that no checkpoint refers to.
 func (s *Storage) reap() error {
-	quarantine := s.dir + "/" + quarantineDir
+	quarantine := path.Join(s.dir, quarantineDir)
 	names, err := s.fs.List(quarantine)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"strconv"
 
 	"weir/disk/checkpoint"
@@ -82,7 +83,7 @@ func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, er
 	if err := vfs.MakeDir(fsys, dir); err != nil {
 		return nil, nil, err
 	}
-	lock, err := fsys.Lock(dir + "/lock")
+	lock, err := fsys.Lock(path.Join(dir, "lock"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("another server uses the directory: %w", err)
 	}
@@ -90,7 +91,7 @@ func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, er
 	if err := s.checkFormat(); err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}
-	log, found, err := wal.Open(fsys, dir+"/wal", options.Log)
+	log, found, err := wal.Open(fsys, path.Join(dir, "wal"), options.Log)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open the log: %w", err), lock.Close())
 	}
@@ -104,7 +105,7 @@ func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, er
 
 // checkFormat reads the version of the layout, or writes it into a new directory.
 func (s *Storage) checkFormat() error {
-	name := s.dir + "/format"
+	name := path.Join(s.dir, "format")
 	data, err := vfs.ReadFile(s.fs, name)
 	if err == nil && len(data) > 0 { // an empty file is a start that was cut off
 		if string(data) != formatText {
@@ -207,7 +208,7 @@ func (s *Storage) save(op *event.Op) error {
 func (s *Storage) files(id wal.GroupID) *groupFiles {
 	g := s.groups[id]
 	if g == nil {
-		dir := s.dir + "/" + GroupDir(id)
+		dir := path.Join(s.dir, GroupDir(id))
 		g = &groupFiles{
 			dir:         dir,
 			checkpoints: checkpoint.NewStore(s.fs, dir+"/checkpoint"),
