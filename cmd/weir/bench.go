@@ -48,7 +48,7 @@ func benchCommand() *cobra.Command {
 	c.Flags().DurationVar(&f.Span, "span", time.Second, "length of one measurement")
 	c.Flags().IntVar(&f.Stored, "stored", 1_000_000, "messages of the restart row")
 	c.Flags().BoolVar(&f.quick, "quick", false, "one short round and a tenth of the stored messages: shows that all works run, not how fast")
-	c.Flags().StringVar(&f.Profile, "profile", "", "write a profile of Weir for each measurement: cpu, mem, allocs, block, mutex, trace")
+	c.Flags().StringVar(&f.Profile, "profile", "", "write profiles of Weir to profiles/WORK: cpu, mem, heap, allocs, block, mutex, goroutine, trace")
 	return c
 }
 

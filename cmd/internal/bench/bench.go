@@ -152,7 +152,7 @@ func (r *run) sample(w work, server *contender) (s sample, err error) {
 		value, err := w.bare(dir, r.Span)
 		return sample{{work: w.name, unit: "op/s", value: value}}, err
 	}
-	t := &trial{run: r, server: server, dir: dir}
+	t := &trial{run: r, server: server, work: w.name, dir: dir}
 	if err := t.start(); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ const (
 	startMax = 60 * time.Second // how long a server may take until it answers
 	stopMax  = 30 * time.Second // how long it may take to end when asked
 	pollEach = time.Millisecond
+
+	profileDir = "profiles" // below the current directory; a directory per work
 )
 
 // contender is a server that can be started.
@@ -32,14 +34,12 @@ type contender struct {
 	binary string
 	args   []string
 	extra  string // lines of its jetstream block
+
+	profile string // mode of its --profile flag, "" for none
 }
 
 func contenders(ctx context.Context, o Options) (servers [columnCount]*contender, err error) {
-	args := []string{"serve"}
-	if o.Profile != "" {
-		args = append(args, "--profile", o.Profile)
-	}
-	servers[weirColumn] = &contender{name: "weir", binary: o.Binary, args: args}
+	servers[weirColumn] = &contender{name: "weir", binary: o.Binary, args: []string{"serve"}, profile: o.Profile}
 	if !o.Peer {
 		return servers, nil
 	}
@@ -103,6 +103,7 @@ func buildPeer(ctx context.Context, o Options) (string, error) {
 type trial struct {
 	*run
 	server *contender
+	work   string
 	dir    string
 	url    string
 	cmd    *exec.Cmd
@@ -149,6 +150,9 @@ func (t *trial) spawn() (err error) {
 		return err
 	}
 	args := append(append([]string(nil), t.server.args...), "-c", filepath.Join(t.dir, "server.conf"))
+	if t.server.profile != "" {
+		args = append(args, "--profile", t.server.profile, "--profile_dir", filepath.Join(profileDir, t.work))
+	}
 	t.cmd = exec.CommandContext(t.ctx, t.server.binary, args...)
 	t.cmd.Stdout, t.cmd.Stderr = t.log, t.log
 	if err := t.cmd.Start(); err != nil {
@@ -207,7 +211,7 @@ func (t *trial) connect() (*nats.Conn, error) {
 
 // stop ends the server: at once, or in order when its profile is still to be written.
 func (t *trial) stop() error {
-	if t.Profile != "" {
+	if t.server.profile != "" {
 		return t.end(syscall.SIGTERM)
 	}
 	return t.end(syscall.SIGKILL)

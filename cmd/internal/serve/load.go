@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/conf"
+
+	"weir/node/config"
+)
+
+// settings is what the server runs with, and where it came from.
+type settings struct {
+	config.Config
+	file   string
+	digest string // of the file's content, as monitoring shows it
+}
+
+// load reads the configuration file, if any, and lets the flags override it. Warnings do not keep a server from
+// starting.
+func load(f *flags) (settings, config.Problems, error) {
+	s := settings{Config: config.Default(), file: f.file}
+	var warnings config.Problems
+	if f.file != "" {
+		tree, digest, err := conf.ParseFileWithChecksDigest(f.file)
+		if err != nil {
+			return s, nil, err
+		}
+		if warnings, err = s.Apply(tree); err != nil {
+			return s, warnings, err
+		}
+		s.digest = digest
+	}
+	f.apply(&s.Config)
+	return s, warnings, s.Check()
+}
+
+// checkOnly is the -t flag: it says whether a configuration could be served, and counts warnings as errors.
+func checkOnly(f *flags) error {
+	if f.file == "" {
+		return errors.New("must specify [-c, --config] option to check configuration file syntax")
+	}
+	s, warnings, err := load(f)
+	if err != nil {
+		return err
+	}
+	if len(warnings) > 0 {
+		return warnings
+	}
+	fmt.Fprintf(os.Stderr, "weir: configuration file %s is valid (%s)\n", s.file, s.digest)
+	return nil
+}
+
+// dataDir is the server's own directory below the one that the operator names.
+const dataDir = "jetstream"
+
+// storeDir is where the server keeps its data, as an absolute path. temporary says that the operator named no directory.
+func storeDir(j *config.JetStream) (dir string, temporary bool) {
+	base := j.StoreDir
+	if base == "" {
+		base, temporary = filepath.Join(os.TempDir(), "nats"), true
+	}
+	if absolute, err := filepath.Abs(base); err == nil {
+		base = absolute
+	}
+	if filepath.Base(base) == dataDir {
+		return base, temporary
+	}
+	return filepath.Join(base, dataDir), temporary
+}
+
+// executable is the name under which the process was started.
+func executable() string {
+	return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+}

@@ -1,0 +1,225 @@
+package serve
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nkeys"
+	"github.com/pkg/profile"
+
+	"weir/disk/osfs"
+	"weir/node/engine"
+	"weir/node/event"
+	"weir/node/host"
+)
+
+// Run is the server command: it reads the command line and serves until a signal ends it. The result is the exit code.
+func Run(args []string) int {
+	f, err := parseFlags(args)
+	switch {
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(os.Stderr, "weir: %v\n%s", errors.Unwrap(err), Usage)
+		return 2
+	case err != nil:
+		return failed(err)
+	case f.help:
+		fmt.Print(Usage)
+		return 0
+	case f.version:
+		fmt.Println(VersionLine())
+		return 0
+	case f.signal != "":
+		if err := sendSignal(f.signal); err != nil {
+			return failed(err)
+		}
+		return 0
+	case f.check:
+		if err := checkOnly(f); err != nil {
+			return failed(err)
+		}
+		return 0
+	}
+	s, warnings, err := load(f)
+	for _, w := range warnings {
+		fmt.Fprintf(os.Stderr, "weir: %v\n", w)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	stopProfile, err := startProfile(f)
+	if err != nil {
+		return failed(err)
+	}
+	defer stopProfile()
+	return run(&s)
+}
+
+func failed(err error) int {
+	fmt.Fprintf(os.Stderr, "weir: %v\n", err)
+	return 1
+}
+
+// process is a server that runs.
+type process struct {
+	*settings
+	self    identity
+	log     *slog.Logger
+	sink    *logger
+	host    *host.Host
+	started time.Time
+	served  chan error // the end of accepting clients
+	monitor *monitoring
+	ports   string // name of the ports file
+}
+
+func run(s *settings) int {
+	sink, err := newLogger(&s.Config)
+	if err != nil {
+		return failed(err)
+	}
+	p := &process{settings: s, sink: sink, log: slog.New(sink), started: time.Now()}
+	if err := p.start(); err != nil {
+		p.fatal(err)
+		return 1
+	}
+	return p.wait()
+}
+
+func (p *process) fatal(err error) {
+	p.log.Log(nilContext, levelFatal, err.Error())
+	if p.sink.file != "" {
+		// Whoever started the process looks at its standard error first.
+		fmt.Fprintf(os.Stderr, "weir: %v\n", err)
+	}
+}
+
+// start brings the server up in the order that probes expect: monitoring answers while streams are still recovered,
+// clients are let in when everything is there.
+func (p *process) start() (err error) {
+	if p.self, err = newIdentity(); err != nil {
+		return err
+	}
+	announce(p.log, p.settings, p.self)
+	options, err := p.options()
+	if err != nil {
+		return err
+	}
+	if p.monitor, err = startMonitoring(p); err != nil {
+		return err
+	}
+	if p.JetStream.Enabled {
+		announceJetStream(p.log, p.settings)
+	}
+	begin := time.Now()
+	if p.host, err = host.New(options); err != nil {
+		return errors.Join(err, p.monitor.close())
+	}
+	p.monitor.attach(p.host)
+	if p.JetStream.Enabled {
+		if err := p.recover(); err != nil {
+			return errors.Join(err, p.host.Shutdown(), p.monitor.close())
+		}
+		p.log.Info(fmt.Sprintf("Took %v to start JetStream", time.Since(begin)))
+	}
+	p.served = make(chan error, 1)
+	go func() { p.served <- p.host.Run() }()
+	p.log.Info("Listening for client connections on " + p.host.Addr().String())
+	if err := writePid(p.PidFile); err != nil {
+		return errors.Join(err, p.host.Shutdown(), p.monitor.close())
+	}
+	if p.ports, err = writePorts(p.PortsFileDir, p.host.Addr(), p.monitor.addr()); err != nil {
+		return errors.Join(err, p.host.Shutdown(), p.monitor.close())
+	}
+	p.log.Info("Server is ready")
+	return nil
+}
+
+// recoverMax is how long a start waits for streams before it lets clients in without them; health says which.
+const recoverMax = 10 * time.Minute
+
+// recover waits until all streams are served.
+func (p *process) recover() error {
+	for limit := time.Now().Add(recoverMax); time.Now().Before(limit); time.Sleep(100 * time.Microsecond) {
+		ready := false
+		p.host.View(func(e *engine.Engine, _ event.Time) { ready = e.Ready() })
+		if ready {
+			return nil
+		}
+	}
+	p.log.Warn(fmt.Sprintf("Not all streams are served after %v; clients are let in", recoverMax))
+	return nil
+}
+
+// options are what the host runs with.
+func (p *process) options() (host.Options, error) {
+	c, err := nodeConfig(p.settings, p.self)
+	if err != nil {
+		return host.Options{}, err
+	}
+	o := host.Options{
+		Node:          c,
+		Listen:        net.JoinHostPort(p.Host, strconv.Itoa(max(p.Port, 0))),
+		WriteDeadline: time.Duration(p.WriteDeadlineNanos),
+		SyncInterval:  time.Duration(p.JetStream.SyncIntervalNanos),
+		Log:           p.log,
+	}
+	if !p.JetStream.Enabled {
+		return o, nil
+	}
+	dir, _ := storeDir(&p.JetStream)
+	base, name := filepath.Split(dir)
+	if err := os.MkdirAll(base, 0o755); err != nil {
+		return o, fmt.Errorf("could not create storage directory - %w", err)
+	}
+	o.Node.Dir = name
+	o.Disk, err = osfs.New(base)
+	return o, err
+}
+
+// newIdentity draws what distinguishes this process from all others.
+func newIdentity() (identity, error) {
+	pair, err := nkeys.CreateServer()
+	if err != nil {
+		return identity{}, err
+	}
+	id, err := pair.PublicKey()
+	if err != nil {
+		return identity{}, err
+	}
+	var random [16]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return identity{}, err
+	}
+	return identity{id: id, seed: binary.LittleEndian.Uint64(random[:8]), boot: binary.LittleEndian.Uint64(random[8:])}, nil
+}
+
+// profiles are the modes of the --profile flag.
+var profiles = map[string]func(*profile.Profile){
+	"cpu": profile.CPUProfile, "mem": profile.MemProfile, "heap": profile.MemProfileHeap, "allocs": profile.MemProfileAllocs,
+	"block": profile.BlockProfile, "mutex": profile.MutexProfile, "goroutine": profile.GoroutineProfile,
+	"trace": profile.TraceProfile, "clock": profile.ClockProfile, "thread": profile.ThreadcreationProfile,
+}
+
+// startProfile returns what ends and writes the profile.
+func startProfile(f *flags) (func(), error) {
+	if f.profile == "" {
+		return func() {}, nil
+	}
+	mode, known := profiles[f.profile]
+	if !known {
+		return nil, fmt.Errorf("--profile %s: this version writes profiles to files; modes are cpu, mem, heap, allocs, block, mutex, "+
+			"goroutine, trace, clock and thread", f.profile)
+	}
+	if err := os.MkdirAll(f.profileDir, 0o755); err != nil {
+		return nil, err
+	}
+	return profile.Start(mode, profile.ProfilePath(f.profileDir), profile.NoShutdownHook, profile.Quiet).Stop, nil
+}

@@ -1,0 +1,138 @@
+package serve
+
+import (
+	"math"
+	"net"
+	"runtime"
+	"strconv"
+	"time"
+
+	"weir/model/jsapi"
+	"weir/node"
+	"weir/node/auth"
+	"weir/node/config"
+	"weir/node/engine"
+)
+
+// identity is what a process is, apart from its configuration.
+type identity struct {
+	id   string
+	seed uint64
+	boot uint64
+}
+
+// nodeConfig translates the configuration into that of a node. The listening port is set by the host.
+func nodeConfig(s *settings, self identity) (node.Config, error) {
+	authenticator, err := auth.New(authConfig(&s.Config))
+	if err != nil {
+		return node.Config{}, err
+	}
+	name := s.ServerName
+	if name == "" {
+		name = self.id
+	}
+	c := node.Config{Engine: engine.Config{
+		ServerID:   self.id,
+		ServerName: name,
+		Host:       s.Host,
+		Port:       max(s.Port, 0),
+		GoVersion:  runtime.Version(),
+		Auth:       authenticator,
+		Limits: engine.Limits{
+			ControlLineBytes:  s.MaxControlLineBytes,
+			PayloadBytes:      s.MaxPayloadBytes,
+			PendingBytes:      int(min(s.MaxPendingBytes, math.MaxInt)),
+			Connections:       max(s.MaxConnections, 0),
+			Subscriptions:     max(s.MaxSubscriptions, 0),
+			PingIntervalNanos: s.PingIntervalNanos,
+			PingsOut:          s.PingMax,
+			AuthTimeoutNanos:  s.Authorization.TimeoutNanos,
+		},
+		Seed: self.seed,
+		Boot: self.boot,
+	}}
+	if s.ClientAdvertise != "" {
+		c.Engine.ConnectURLs = []string{advertised(s.ClientAdvertise, s.Port)}
+	}
+	if s.JetStream.Enabled {
+		dir, _ := storeDir(&s.JetStream)
+		c.Engine.JetStream = jetStream(&s.JetStream, dir)
+	}
+	return c, nil
+}
+
+// advertised completes an address that may lack its port.
+func advertised(address string, port int) string {
+	if _, _, err := net.SplitHostPort(address); err == nil {
+		return address
+	}
+	return net.JoinHostPort(address, strconv.Itoa(port))
+}
+
+func jetStream(j *config.JetStream, dir string) engine.JetStream {
+	if j.MaxMemoryBytes == config.Dynamic {
+		j.MaxMemoryBytes = memoryLimit()
+	}
+	if j.MaxFileBytes == config.Dynamic {
+		j.MaxFileBytes = diskLimit(dir)
+	}
+	if j.SyncAlways {
+		j.SyncIntervalNanos = 0
+	}
+	return engine.JetStream{
+		Enabled:  true,
+		StoreDir: dir,
+		Strict:   j.Strict,
+		Limits: jsapi.Limits{
+			DuplicateWindow:     time.Duration(j.Limits.DuplicateWindowNanos),
+			ServerMaxAckPending: int(max(j.Limits.MaxAckPending, 0)),
+			MaxRequestBatch:     int(max(j.Limits.MaxRequestBatch, 0)),
+			MaxConsumers:        int(j.Limits.MaxConsumers),
+			ServerMaxMemory:     j.MaxMemoryBytes,
+			ServerMaxStore:      j.MaxFileBytes,
+			Account:             jsapi.Unlimited(),
+		},
+		SyncIntervalNanos: j.SyncIntervalNanos,
+	}
+}
+
+// authConfig collects all users of all accounts.
+func authConfig(c *config.Config) auth.Config {
+	a := auth.Config{Token: c.Authorization.Token, NoAuthUser: c.NoAuthUser}
+	if c.Authorization.User != "" || c.Authorization.Password != "" {
+		a.Users = append(a.Users, auth.User{Name: c.Authorization.User, Password: c.Authorization.Password})
+	}
+	add := func(users []config.User, account string) {
+		for i := range users {
+			u := &users[i]
+			a.Users = append(a.Users, auth.User{
+				Name: u.Name, Password: u.Password, Account: account, Permissions: permissions(u.Permissions),
+			})
+		}
+	}
+	add(c.Authorization.Users, config.GlobalAccount)
+	for _, account := range c.Accounts {
+		add(account.Users, account.Name)
+	}
+	a.DefaultPermissions = permissions(c.Authorization.Permissions)
+	return a
+}
+
+// permissions translates permissions, whose patterns have been checked with the configuration.
+func permissions(p *config.Permissions) *auth.Permissions {
+	if p == nil {
+		return nil
+	}
+	c := auth.PermissionsConfig{
+		Publish:   auth.Rules{Allow: p.Publish.Allow, Deny: p.Publish.Deny},
+		Subscribe: auth.Rules{Allow: p.Subscribe.Allow, Deny: p.Subscribe.Deny},
+	}
+	if p.Responses != nil {
+		c.Responses = &auth.Responses{Max: p.Responses.Max, ExpiresNanos: p.Responses.ExpiresNanos}
+	}
+	made, err := auth.NewPermissions(c)
+	if err != nil {
+		panic("checked permissions are refused: " + err.Error())
+	}
+	return made
+}
