@@ -12,6 +12,9 @@ import (
 func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effect.List) {
 	g := e.groups[r.Group()]
 	e.noteAppended(g, r.LastEntryBytes())
+	if e.config.Observe != nil {
+		e.config.Observe(g.id, r.Machine().Applied(), r.Machine().Digest)
+	}
 	if g.id == metaGroup {
 		e.catalogApplied(effects)
 		e.resolve(g, batch, effects)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"weir/disk/wal"
 	"weir/model/jsapi"
 	"weir/model/stream"
 	"weir/node/auth"
@@ -30,6 +31,9 @@ type Config struct {
 	Seed uint64
 	// Boot distinguishes this run of the process from all earlier ones of the same data directory.
 	Boot uint64
+	// Observe, when it is not nil, is told of every applied entry: its group, its index, and how to compute the digest
+	// of the group's state. It is for the simulator, which compares the states of one index.
+	Observe func(group wal.GroupID, index uint64, digest func() uint64)
 	// Plant holds deliberate faults for the simulator; empty in production.
 	Plant Plant
 }
