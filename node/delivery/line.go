@@ -19,6 +19,8 @@ type line struct {
 	out outgoing
 	// proposal is the Deliver that is under way.
 	proposal proposal
+	// returns are Release commands that were refused. Bounded as out is: messages that are not sent are not proposed for.
+	returns []command.Command
 	// sentStream is the sequence of the message that was sent last.
 	sentStream uint64
 
@@ -45,7 +47,7 @@ type proposal struct {
 
 // pump proposes a Deliver when somebody waits for messages and there are some.
 func (d *Desk) pump(l *line) {
-	if l.proposal.active || l.retryAt != 0 || l.out.len() > OutgoingMax {
+	if l.proposal.active || l.retryAt != 0 || l.out.len() > OutgoingMax || !d.giveBackRest(l) {
 		return
 	}
 	state := d.world.Consumer(l.key.group, l.key.id)

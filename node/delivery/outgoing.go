@@ -249,7 +249,26 @@ func (d *Desk) giveBack(l *line, it *item) {
 	}
 	d.command = command.Command{Kind: command.Release, Consumer: l.key.id, StreamSeq: it.streamSeq,
 		ConsumerSeq: it.consumerSeq, Deliveries: it.deliveries}
-	d.world.Propose(l.key.group, &d.command)
+	if len(l.returns) == 0 && d.world.Propose(l.key.group, &d.command) {
+		return
+	}
+	l.returns = append(l.returns, d.command)
+	l.retryAt = after(d.now, RetryNanos)
+	d.arm(l, l.retryAt)
+}
+
+// giveBackRest proposes what could not be given back when it should have been, and reports false when some is left.
+func (d *Desk) giveBackRest(l *line) bool {
+	for i := range l.returns {
+		if !d.world.Propose(l.key.group, &l.returns[i]) {
+			l.returns = append(l.returns[:0], l.returns[i:]...)
+			l.retryAt = after(d.now, RetryNanos)
+			d.arm(l, l.retryAt)
+			return false
+		}
+	}
+	l.returns = l.returns[:0]
+	return true
 }
 
 // credit gives a request its turn back for a message that is gone.

@@ -1,0 +1,195 @@
+package delivery
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir/model/command"
+	"weir/model/jsapi"
+)
+
+// client is what the property test knows about a request that it made.
+type client struct {
+	batch, maxBytes int
+	got, bytes      int
+	over            bool
+}
+
+// watcher judges everything that leaves.
+type watcher struct {
+	t       *rapid.T
+	w       *fakeWorld
+	clients map[string]*client
+	seen    int               // of w.sent
+	lastSeq uint64            // consumer sequence sent last
+	counts  map[uint64]uint64 // deliveries of each message
+	acked   map[uint64]bool
+}
+
+func (p *watcher) judge() {
+	for ; p.seen < len(p.w.sent); p.seen++ {
+		m := &p.w.sent[p.seen]
+		c := p.clients[m.to]
+		if c == nil {
+			p.t.Fatalf("%s was sent to nobody", m.text())
+		}
+		if m.reply == "" {
+			p.judgeStatus(c, m)
+			continue
+		}
+		r, ok := jsapi.ParseAckReply(m.reply)
+		if !ok || c.over {
+			p.t.Fatalf("%s: parsed %v, after the end of the request %v", m.text(), ok, c.over)
+		}
+		if r.ConsumerSeq <= p.lastSeq {
+			p.t.Fatalf("%s follows consumer sequence %d", m.text(), p.lastSeq)
+		}
+		p.lastSeq = r.ConsumerSeq
+		p.counts[r.StreamSeq]++
+		if p.counts[r.StreamSeq] != r.Delivered {
+			p.t.Fatalf("%s is delivery %d", m.text(), p.counts[r.StreamSeq])
+		}
+		if p.acked[r.StreamSeq] {
+			p.t.Fatalf("%s was acknowledged", m.text())
+		}
+		c.got++
+		c.bytes += len(m.subject) + len(m.reply) + len(m.header) + m.size
+		if c.got > c.batch || c.maxBytes > 0 && c.bytes > c.maxBytes {
+			p.t.Fatalf("%s: %d messages of %d, %d bytes of %d", m.text(), c.got, c.batch, c.bytes, c.maxBytes)
+		}
+	}
+}
+
+func (p *watcher) judgeStatus(c *client, m *sent) {
+	var code int
+	if _, err := fmt.Sscanf(m.header, "NATS/1.0 %d", &code); err != nil {
+		p.t.Fatalf("%s: %v", m.text(), err)
+	}
+	if code == 100 {
+		return
+	}
+	if c.over {
+		p.t.Fatalf("%s follows the end of the request", m.text())
+	}
+	c.over = true
+}
+
+func (p *watcher) pull(number int) {
+	c := &client{batch: rapid.IntRange(1, 5).Draw(p.t, "batch")}
+	body := fmt.Sprintf(`{"batch":%d`, c.batch)
+	if rapid.IntRange(0, 3).Draw(p.t, "bounded") == 0 {
+		c.maxBytes = rapid.IntRange(20, 200).Draw(p.t, "max bytes")
+		body += fmt.Sprintf(`,"max_bytes":%d`, c.maxBytes)
+	}
+	if rapid.Bool().Draw(p.t, "no wait") {
+		body += `,"no_wait":true`
+	}
+	if rapid.Bool().Draw(p.t, "expires") {
+		body += `,"expires":100000000`
+		if rapid.Bool().Draw(p.t, "heartbeat") {
+			body += `,"idle_heartbeat":40000000`
+		}
+	}
+	inbox := fmt.Sprintf("in%d", number)
+	p.clients[inbox] = c
+	p.w.listeners[inbox] = 1
+	p.w.desk.Pull(p.w.now, testGroup, 1, inbox, []byte(body+"}"))
+}
+
+func (p *watcher) step(number int) {
+	w := p.w
+	switch rapid.IntRange(0, 11).Draw(p.t, "op") {
+	case 0, 1, 2:
+		p.pull(number)
+	case 3, 4:
+		w.publish(fakeMessage{subject: "a.b", size: rapid.IntRange(0, 60).Draw(p.t, "size")})
+	case 5:
+		w.cold = !w.cold
+	case 6:
+		n := len(w.reads)
+		w.finishReads(func(left int) int { return rapid.IntRange(0, left-1).Draw(p.t, fmt.Sprint("read of ", n)) })
+	case 7:
+		w.tick(rapid.Int64Range(0, 150_000_000).Draw(p.t, "nanos"))
+	case 8:
+		w.refuses = !w.refuses
+	case 9:
+		inbox := fmt.Sprintf("in%d", rapid.IntRange(0, number).Draw(p.t, "victim"))
+		if p.clients[inbox] != nil {
+			w.listen(inbox, 0)
+		}
+	case 10:
+		if n := len(w.sent); n > 0 {
+			r, ok := jsapi.ParseAckReply(w.sent[rapid.IntRange(0, n-1).Draw(p.t, "ack")].reply)
+			if ok {
+				w.entry = append(w.entry, command.Command{Kind: command.Ack, Consumer: 1, StreamSeq: r.StreamSeq})
+				w.desk.Flush(w.now)
+				w.applyEntry()
+				p.judge() // what left before the acknowledgement
+				p.acked[r.StreamSeq] = true
+			}
+		}
+	case 11:
+		w.desk.Flush(w.now) // proposed now, applied later
+		return
+	}
+	if rapid.Bool().Draw(p.t, "commit") {
+		w.commit()
+	}
+}
+
+// finish lets everything come to rest with one more request that listens to the end, and checks that nothing is lost.
+func (p *watcher) finish(number int) {
+	w := p.w
+	w.cold, w.refuses = false, false
+	last := func(left int) int { return left - 1 }
+	w.finishReads(last)
+	w.commit()
+	w.tick(200_000_000)
+	inbox := fmt.Sprintf("in%d", number)
+	p.clients[inbox] = &client{batch: 100_000}
+	w.listeners[inbox] = 1
+	w.desk.Pull(w.now, testGroup, 1, inbox, []byte(`100000`))
+	w.commit()
+	w.tick(200_000_000)
+	p.judge()
+	if state := w.states[0]; state.Deliverable() {
+		p.t.Fatalf("a request waits and %d new, %d redelivered messages are not delivered", state.NumPending(), state.NumQueued())
+	}
+	for seq := uint64(1); seq <= w.stream.Last(); seq++ {
+		if p.counts[seq] == 0 {
+			p.t.Fatalf("message %d reached nobody: %s", seq, w.history())
+		}
+	}
+	for inbox, c := range p.clients { // order-free: each client is judged on its own
+		if c.batch < 100_000 && !c.over && c.got == 0 && w.listeners[inbox] != 0 && w.desk.lines[key{testGroup, 1}].waiting.len() == 0 {
+			p.t.Fatalf("request %s got neither a message nor an end", inbox)
+		}
+	}
+}
+
+func (w *fakeWorld) history() (text string) {
+	for i := range w.sent {
+		text += "\n" + w.sent[i].text()
+	}
+	return text
+}
+
+// TestNoRequestIsOverServedAndNoMessageIsLost drives a desk with random requests, losses of interest, cold reads that
+// end in any order, refused proposals and time, and judges everything that leaves.
+func TestNoRequestIsOverServedAndNoMessageIsLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		p := &watcher{t: t, w: w, clients: map[string]*client{}, counts: map[uint64]uint64{}, acked: map[uint64]bool{}}
+		w.createConsumer(1, &jsapi.ConsumerConfig{Name: "C", AckPolicy: jsapi.AckExplicit, AckWait: time.Hour,
+			MaxDeliver: -1, MaxWaiting: 4})
+		steps := rapid.IntRange(1, 60).Draw(t, "steps")
+		for number := range steps {
+			p.step(number)
+			p.judge()
+		}
+		p.finish(steps)
+	})
+}
