@@ -3,6 +3,7 @@ package oracle
 import (
 	"slices"
 
+	"weir/model/effect"
 	"weir/model/jsapi"
 )
 
@@ -35,9 +36,11 @@ type Pending struct {
 	Seq, First uint64
 	// Deliveries counts the deliveries.
 	Deliveries uint64
-	// Due is when it is due again; Queued says that it is due.
-	Due    int64
-	Queued bool
+	// Last is the time of the last delivery or sign of progress.
+	Last int64
+	// Due is when it is due again; Queued says that it is due, Delayed that Due is what a negative acknowledgement asked for.
+	Due             int64
+	Queued, Delayed bool
 }
 
 // Handoff is one delivered message.
@@ -117,9 +120,9 @@ func (c *Consumer) startSeq() uint64 {
 // lastOfEach are the last messages of all subjects that the filters select, ascending.
 func (c *Consumer) lastOfEach() []uint64 {
 	var last []uint64
-	for _, m := range c.stream.Messages {
-		isLast := c.stream.LastBySubject(m.Subject).Seq == m.Seq
-		if isLast && matchesAny(m.Subject, c.Config.Filters()) {
+	for i, m := range c.stream.Messages {
+		later := slices.ContainsFunc(c.stream.Messages[i+1:], func(l Message) bool { return l.Subject == m.Subject })
+		if !later && matchesAny(m.Subject, c.Config.Filters()) {
 			last = append(last, m.Seq)
 		}
 	}
@@ -152,13 +155,21 @@ func (c *Consumer) NumRedelivered() int {
 	return n
 }
 
-// UpdateConfig replaces the configuration; the position stays. Pending messages that the filters no longer select end
-// when they are due.
+// UpdateConfig replaces the configuration; the position stays. Running ack waits are those of the new configuration.
+// Pending messages that the filters no longer select, or that had their last delivery, end when they are due.
 func (c *Consumer) UpdateConfig(config *jsapi.ConsumerConfig) {
+	rewaited := config.AckWait != c.Config.AckWait || !slices.Equal(config.BackOff, c.Config.BackOff)
 	c.Config = config
 	c.chosen = slices.DeleteFunc(c.chosen, func(seq uint64) bool {
 		return !matchesAny(c.stream.at(seq).Subject, config.Filters())
 	})
+	for _, p := range slices.Clone(c.Pending) {
+		if p.Queued {
+			c.again(p.Seq)
+		} else if rewaited && !p.Delayed {
+			c.find(p.Seq).Due = c.dueAt(p.Last, p.Deliveries)
+		}
+	}
 }
 
 // vanished hears that a message left the stream: its delivery ends.
@@ -167,16 +178,46 @@ func (c *Consumer) vanished(seq uint64) {
 	c.finish(seq)
 }
 
-// purgedTo moves all consumers of the stream to its first sequence.
-func (s *Stream) purgedTo(first uint64) {
-	for _, c := range s.Consumers {
-		c.cursor = max(c.cursor, first)
-		if len(c.chosen) == 0 {
-			c.Delivered.Stream = max(c.Delivered.Stream, first-1)
-		}
-		c.Floor.Stream = min(max(c.Floor.Stream, first-1), c.Delivered.Stream)
-		if len(c.Pending) == 0 {
-			c.Floor = c.Delivered
+// purgedTo hears that everything below first was removed in one go. The positions move up.
+func (c *Consumer) purgedTo(first uint64) {
+	c.chosen = slices.DeleteFunc(c.chosen, func(seq uint64) bool { return seq < first })
+	for len(c.Pending) > 0 && c.Pending[0].Seq < first {
+		c.Floor.Consumer = max(c.Floor.Consumer, c.Pending[0].First)
+		c.Pending = c.Pending[1:]
+	}
+	c.cursor = max(c.cursor, first)
+	if len(c.chosen) == 0 {
+		c.Delivered.Stream = max(c.Delivered.Stream, first-1)
+	}
+	c.Floor.Stream = min(max(c.Floor.Stream, first-1), c.Delivered.Stream)
+	if len(c.Pending) == 0 {
+		c.Floor = c.Delivered
+	}
+}
+
+// Deadline is the earliest time at which a Tick has something to do, 0 when there is none.
+func (s *Stream) Deadline() int64 {
+	earliest := int64(0)
+	consider := func(at int64) {
+		if earliest == 0 || at < earliest {
+			earliest = at
 		}
 	}
+	if s.Config.MaxAge > 0 && len(s.Messages) > 0 {
+		consider(s.Messages[0].Time + int64(s.Config.MaxAge))
+	}
+	for _, c := range s.Consumers {
+		for _, p := range c.Pending {
+			if !p.Queued {
+				consider(p.Due)
+			}
+		}
+	}
+	return earliest
+}
+
+// Deliverable says whether a Deliver would hand out something.
+func (c *Consumer) Deliverable() bool {
+	_, stop := c.next()
+	return stop == effect.StopCount
 }

@@ -1,62 +1,107 @@
 package oracle
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
+	"weir/model/effect"
 	"weir/model/jsapi"
 )
 
-// Deliver hands out up to count messages: those that are due again first, in ascending order, then new ones as long as
-// max_ack_pending allows.
-func (c *Consumer) Deliver(now int64, count int) []Handoff {
+// Deliver hands out up to count messages of up to maxBytes in all (0: any): those that are due again first, in ascending
+// order, then new ones as long as max_ack_pending allows. It says why it stopped.
+func (c *Consumer) Deliver(now int64, count int, maxBytes uint64) ([]Handoff, effect.Stop) {
 	var out []Handoff
+	left := uint64(math.MaxUint64)
+	if maxBytes > 0 {
+		left = maxBytes
+	}
 	for len(out) < count {
-		h, ok := c.deliverOne(now)
-		if !ok {
-			break
+		h, stop := c.next()
+		if stop != effect.StopCount {
+			return out, stop
 		}
+		if h.Seq >= c.cursor {
+			// Looking is passing: what the filters did not select up to here, later filters do not bring back.
+			c.cursor = h.Seq
+		}
+		size := c.sizeOf(h)
+		if size > left {
+			return out, effect.StopBytes
+		}
+		left -= size
+		c.handOut(now, h)
 		out = append(out, h)
 	}
-	return out
+	return out, effect.StopCount
 }
 
-func (c *Consumer) deliverOne(now int64) (Handoff, bool) {
-	for i := range c.Pending {
-		p := &c.Pending[i]
-		if !p.Queued {
-			continue
-		}
-		p.Deliveries++
-		p.Queued, p.Due = false, c.dueAt(now, p.Deliveries)
-		c.Delivered.Consumer++
-		return Handoff{p.Seq, c.Delivered.Consumer, p.Deliveries, c.NumPending()}, true
-	}
-	acks := c.Config.AckPolicy != jsapi.AckNone
-	if acks && c.Config.MaxAckPending > 0 && len(c.Pending) >= c.Config.MaxAckPending {
-		return Handoff{}, false
-	}
+// next is what would be handed out next; StopCount means that there is something.
+func (c *Consumer) next() (Handoff, effect.Stop) {
 	left := c.undelivered()
+	h := Handoff{ConsumerSeq: c.Delivered.Consumer + 1, Pending: uint64(len(left))}
+	for _, p := range c.Pending {
+		if p.Queued {
+			h.Seq, h.Deliveries = p.Seq, p.Deliveries+1
+			return h, effect.StopCount
+		}
+	}
 	if len(left) == 0 {
-		return Handoff{}, false
+		return h, effect.StopEmpty
 	}
-	m := left[0]
-	c.chosen = slices.DeleteFunc(c.chosen, func(seq uint64) bool { return seq == m.Seq })
-	c.cursor = max(c.cursor, m.Seq+1)
+	if c.Config.AckPolicy != jsapi.AckNone && c.Config.MaxAckPending > 0 && len(c.Pending) >= c.Config.MaxAckPending {
+		return h, effect.StopPending
+	}
+	h.Seq, h.Deliveries = left[0].Seq, 1
+	h.Pending--
+	return h, effect.StopCount
+}
+
+// sizeOf is what a delivery counts against max_bytes: subject, ack reply, header and payload.
+func (c *Consumer) sizeOf(h Handoff) uint64 {
+	m := c.stream.at(h.Seq)
+	reply := fmt.Sprintf("$JS.ACK.%s.%s.%d.%d.%d.%d.%d", c.stream.Config.Name, c.Name, h.Deliveries, h.Seq, h.ConsumerSeq,
+		m.Time, h.Pending)
+	return uint64(len(m.Subject) + len(reply) + len(m.Header) + len(m.Payload))
+}
+
+func (c *Consumer) handOut(now int64, h Handoff) {
 	c.Delivered.Consumer++
-	c.Delivered.Stream = m.Seq
-	if acks {
-		c.Pending = append(c.Pending, Pending{Seq: m.Seq, First: c.Delivered.Consumer, Deliveries: 1, Due: c.dueAt(now, 1)})
-	} else {
-		c.Floor = c.Delivered
+	if p := c.find(h.Seq); p != nil {
+		p.Deliveries++
+		p.Queued, p.Delayed, p.Last, p.Due = false, false, now, c.dueAt(now, p.Deliveries)
+		return
 	}
-	return Handoff{m.Seq, c.Delivered.Consumer, 1, uint64(len(left) - 1)}, true
+	c.Delivered.Stream = h.Seq
+	c.chosen = slices.DeleteFunc(c.chosen, func(seq uint64) bool { return seq == h.Seq })
+	c.cursor = max(c.cursor, h.Seq+1)
+	if c.Config.AckPolicy == jsapi.AckNone {
+		c.Floor = c.Delivered
+		return
+	}
+	c.Pending = append(c.Pending, Pending{Seq: h.Seq, First: h.ConsumerSeq, Deliveries: 1, Last: now, Due: c.dueAt(now, 1)})
+}
+
+// Release takes back the latest delivery of a message, which reached nobody.
+func (c *Consumer) Release(seq, deliveries uint64) {
+	p := c.find(seq)
+	if p == nil || p.Deliveries != deliveries || deliveries == 0 {
+		return
+	}
+	if !matchesAny(c.stream.at(seq).Subject, c.Config.Filters()) {
+		c.finish(seq)
+		return
+	}
+	p.Deliveries--
+	p.Queued, p.Delayed = true, false
 }
 
 // dueAt is when a message is due again after its nth delivery.
 func (c *Consumer) dueAt(now int64, deliveries uint64) int64 {
 	wait := int64(c.Config.AckWait)
 	if n := len(c.Config.BackOff); n > 0 {
-		wait = int64(c.Config.BackOff[min(int(deliveries), n)-1])
+		wait = int64(c.Config.BackOff[min(max(int(deliveries), 1), n)-1])
 	}
 	return now + wait
 }
@@ -82,7 +127,7 @@ func (c *Consumer) again(seq uint64) {
 		c.finish(seq)
 		return
 	}
-	p.Queued = true
+	p.Queued, p.Delayed = true, false
 }
 
 func (c *Consumer) find(seq uint64) *Pending {
@@ -149,7 +194,7 @@ func (c *Consumer) Nak(now int64, seq, consumerSeq uint64, delay int64) {
 		return
 	}
 	if delay > 0 {
-		p.Queued, p.Due = false, now+delay
+		p.Queued, p.Delayed, p.Due = false, true, now+delay
 		return
 	}
 	if !p.Queued {
@@ -160,6 +205,6 @@ func (c *Consumer) Nak(now int64, seq, consumerSeq uint64, delay int64) {
 // Progress restarts the ack wait of a pending message that is not due.
 func (c *Consumer) Progress(now int64, seq uint64) {
 	if p := c.find(seq); p != nil && !p.Queued {
-		p.Due = c.dueAt(now, p.Deliveries)
+		p.Delayed, p.Last, p.Due = false, now, c.dueAt(now, p.Deliveries)
 	}
 }

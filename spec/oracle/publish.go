@@ -50,8 +50,7 @@ func (s *Stream) Publish(now int64, subject, header, payload string) (PubAck, *j
 	case "sub":
 		s.remove(func(old Message) bool { return old.Subject == subject && old.Seq < m.Seq })
 	case "all":
-		s.remove(func(old Message) bool { return old.Seq < m.Seq })
-		s.purgedTo(s.First)
+		s.removeBelow(m.Seq)
 	}
 	return PubAck{Seq: m.Seq}, nil
 }

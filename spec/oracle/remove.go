@@ -12,7 +12,7 @@ func (s *Stream) enforceLimits() {
 	if limit := s.Config.MaxMsgsPerSubject; limit > 0 {
 		for subject, count := range s.PerSubject("") { // order-free: subjects do not affect each other
 			for ; count > uint64(limit); count-- {
-				s.removeFirst(subject)
+				s.removeFirst(func(m Message) bool { return m.Subject == subject })
 			}
 		}
 	}
@@ -20,10 +20,10 @@ func (s *Stream) enforceLimits() {
 		return
 	}
 	for s.Config.MaxMsgs > 0 && len(s.Messages) > int(s.Config.MaxMsgs) {
-		s.removeFirst(">")
+		s.removeFirst(func(Message) bool { return true })
 	}
 	for s.Config.MaxBytes > 0 && s.Bytes() > uint64(s.Config.MaxBytes) {
-		s.removeFirst(">")
+		s.removeFirst(func(Message) bool { return true })
 	}
 }
 
@@ -67,33 +67,28 @@ func (s *Stream) Purge(filter string, seq, keep uint64) (removed uint64, err *js
 	case seq == 1:
 		return 0, nil
 	}
-	whole := filter == "" || filter == ">"
-	if whole {
-		filter = ">"
-	}
-	selected := uint64(0)
+	before := len(s.Messages)
+	var selected []Message
 	for _, m := range s.Messages {
-		if matches(m.Subject, filter) {
-			selected++
+		if filter == "" || matches(m.Subject, filter) {
+			selected = append(selected, m)
 		}
 	}
-	before, nth := len(s.Messages), uint64(0)
-	s.remove(func(m Message) bool {
-		if !matches(m.Subject, filter) {
-			return false
-		}
-		nth++
-		return (seq == 0 || m.Seq < seq) && (keep == 0 || nth+keep <= selected)
-	})
-	if whole && keep == 0 {
-		if seq > s.Last+1 {
-			s.First, s.Last = seq, seq-1
-		} else if len(s.Messages) == 0 {
-			s.First = s.Last + 1
-		}
+	if keep >= uint64(len(selected)) && keep > 0 {
+		return 0, nil
 	}
-	if s.First > 0 {
-		s.purgedTo(s.First)
+	switch {
+	case filter != "" && filter != ">":
+		if keep > 0 {
+			seq = selected[uint64(len(selected))-keep].Seq
+		}
+		s.remove(func(m Message) bool { return matches(m.Subject, filter) && (seq == 0 || m.Seq < seq) })
+	case keep > 0:
+		s.removeBelow(selected[uint64(len(selected))-keep].Seq)
+	case seq > 0:
+		s.removeBelow(seq)
+	default:
+		s.removeBelow(s.Last + 1)
 	}
 	return uint64(before - len(s.Messages)), nil
 }
@@ -104,39 +99,59 @@ func (s *Stream) Update(config *jsapi.StreamConfig) {
 	s.enforceLimits()
 }
 
-func (s *Stream) removeFirst(filter string) {
+func (s *Stream) removeFirst(selected func(m Message) bool) {
 	done := false
 	s.remove(func(m Message) bool {
-		if done || !matches(m.Subject, filter) {
-			return false
-		}
-		done = true
-		return true
+		gone := !done && selected(m)
+		done = done || gone
+		return gone
 	})
 }
 
 // remove takes out messages, and tells consumers of each.
 func (s *Stream) remove(gone func(m Message) bool) {
+	for _, seq := range s.take(gone) {
+		for _, c := range s.Consumers {
+			c.vanished(seq)
+		}
+	}
+}
+
+// removeBelow takes out all messages below seq in one go: consumers move to the first sequence that is left.
+func (s *Stream) removeBelow(seq uint64) {
+	before := s.First
+	s.take(func(m Message) bool { return m.Seq < seq })
+	if seq > s.Last+1 {
+		s.First, s.Last = seq, seq-1
+	} else if len(s.Messages) == 0 {
+		s.First = s.Last + 1
+	}
+	if s.First == before {
+		return
+	}
+	for _, c := range s.Consumers {
+		c.purgedTo(s.First)
+	}
+}
+
+// take takes out messages and returns their sequences.
+func (s *Stream) take(gone func(m Message) bool) []uint64 {
 	var kept []Message
-	var removed []uint64
+	var taken []uint64
 	for _, m := range s.Messages {
 		if gone(m) {
-			removed = append(removed, m.Seq)
+			taken = append(taken, m.Seq)
 			continue
 		}
 		kept = append(kept, m)
 	}
-	if len(removed) == 0 {
-		return
+	if len(taken) == 0 {
+		return nil
 	}
 	s.Messages = kept
 	s.First = s.Last + 1
 	if len(kept) > 0 {
 		s.First = kept[0].Seq
 	}
-	for _, c := range s.Consumers {
-		for _, seq := range removed {
-			c.vanished(seq)
-		}
-	}
+	return taken
 }
