@@ -13,7 +13,7 @@ import (
 
 // StepsMax is the step budget that is ample for the histories made for Porcupine: some hundred operations of at most
 // five clients on one stream.
-const StepsMax = 2_000_000
+const StepsMax = 300_000
 
 // SearchOrder is the second judge: it lets Porcupine search the history of the stream, and of each of its subjects that the
 // model of a key covers. steps bounds each search. Streams whose messages vanish by age or bytes have no model and are

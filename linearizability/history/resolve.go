@@ -28,16 +28,20 @@ type Message struct {
 //
 //   - a publish whose value was seen anywhere happened, with the sequence at which it was seen; it stays Unknown with
 //     an open interval, but Seq is set (see Record.Stored);
-//   - a publish that was seen nowhere and that no removal can have hidden did not happen: it is dropped;
+//   - a publish that was seen nowhere and that no removal can have hidden did not happen: it is dropped. So is every
+//     publish that was seen nowhere, when all sequences of the stream have a known writer;
 //   - everything else stays as it is.
 //
 // complete says that the read-back holds everything that was ever stored, but for what removals named in the history
-// can have taken: no limit of the stream removed messages by itself.
+// can have taken: no limit of the stream removed messages by itself. The stream's first message had the sequence 1.
 func Resolve(records []Record, final *Final, complete bool) []Record {
 	seen := make(map[uint64]uint64, len(records))
 	removals := false
 	for i := range records {
 		r := &records[i]
+		if r.Kind == Publish && r.Outcome == OK && !r.Duplicate {
+			seen[r.ID] = r.Seq
+		}
 		if r.Value != 0 && r.Seq != 0 && r.Outcome == OK {
 			seen[r.Value] = r.Seq
 		}
@@ -46,6 +50,7 @@ func Resolve(records []Record, final *Final, complete bool) []Record {
 	for i := range final.Messages {
 		seen[final.Messages[i].Value] = final.Messages[i].Seq
 	}
+	settled := complete && !removals || sequences(seen) == final.Last
 	kept := make([]Record, 0, len(records))
 	for i := range records {
 		r := records[i]
@@ -59,11 +64,20 @@ func Resolve(records []Record, final *Final, complete bool) []Record {
 		if r.Kind == Publish {
 			if seq, ok := seen[r.ID]; ok {
 				r.Seq = seq
-			} else if complete && !removals {
+			} else if settled {
 				continue
 			}
 		}
 		kept = append(kept, r)
 	}
 	return kept
+}
+
+// sequences counts the different sequences among the values.
+func sequences(seen map[uint64]uint64) uint64 {
+	distinct := make(map[uint64]bool, len(seen))
+	for _, seq := range seen { // order-free: only their number counts
+		distinct[seq] = true
+	}
+	return uint64(len(distinct))
 }

@@ -17,10 +17,13 @@ func TestUnansweredPublishStaysOpenWhenSomethingMayHaveRemovedIt(t *testing.T) {
 	var h History
 	h.Begin(Record{ID: 1, Kind: Publish, Subject: "a", Call: 1})
 	h.End(h.Begin(Record{ID: 2, Kind: Purge, Call: 2}), OK, 3)
-	if got := Resolve(h.Records, &Final{}, true); len(got) != 2 {
+	if got := Resolve(h.Records, &Final{Last: 1}, true); len(got) != 2 {
 		t.Fatalf("the publish may have been purged, but was dropped: %+v", got)
 	}
-	if got := Resolve(h.Records[:1], &Final{}, false); len(got) != 1 {
+	if got := Resolve(h.Records[:1], &Final{Last: 1}, false); len(got) != 1 {
 		t.Fatalf("a limit may have removed it, but it was dropped: %+v", got)
+	}
+	if got := Resolve(h.Records, &Final{}, true); len(got) != 1 {
+		t.Fatalf("no sequence is left for the publish, but it was kept: %+v", got)
 	}
 }

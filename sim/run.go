@@ -1,0 +1,161 @@
+// Package sim runs a node through seeded failure schedules and says whether it kept its promises.
+//
+// A seed gives a plan (package plan), the plan runs in a simulated world (package world) under simulated clients
+// (package workload), and what they saw is judged (package verdict). The package promises that Run is a pure function of
+// its plan: the same plan gives the same result, hash included, on any machine, and any number of runs may go on at the
+// same time as long as each stays on its own goroutine. It starts no goroutine itself.
+package sim
+
+import (
+	"fmt"
+
+	"weir/sim/plan"
+	"weir/sim/trace"
+	"weir/sim/verdict"
+	"weir/sim/workload"
+	"weir/sim/world"
+	"weir/spec/assert"
+)
+
+// Bounds in virtual nanoseconds on how long the run may take to come to rest after its faults have ended.
+const (
+	second = 1_000_000_000
+	// OperationsMax bounds the time until every client has carried out its operations.
+	OperationsMax = 120 * second
+	// DrainMax bounds the time until every consumer has delivered and had acknowledged what it owes.
+	DrainMax = 180 * second
+	// ReadBackMax bounds the time to read back everything stored.
+	ReadBackMax = 60 * second
+)
+
+// Result is the outcome of one run.
+type Result struct {
+	// Plan is what was run.
+	Plan *plan.Plan
+	// Hash covers every event of the run and its verdict.
+	Hash uint64
+	// Findings are what was wrong, the first one naming the class of the failure; none when the run passed.
+	Findings []verdict.Finding
+	// Events and VirtualNanos are the size of the run.
+	Events       uint64
+	VirtualNanos int64
+	// Trace holds the records when they were kept, Seen what the clients saw.
+	Trace *trace.Trace
+	Seen  *workload.Observations
+}
+
+// Class is the class of the failure; "" for a run that passed.
+func (r *Result) Class() string {
+	if len(r.Findings) == 0 {
+		return ""
+	}
+	return r.Findings[0].Class
+}
+
+// Options are how to run.
+type Options struct {
+	// Keep keeps the trace's records.
+	Keep bool
+	// Crash lets a panic of the node end the process, with its stack, instead of becoming a finding.
+	Crash bool
+}
+
+// run is one run while it goes on.
+type run struct {
+	plan  *plan.Plan
+	world *world.World
+	load  *workload.Workload
+	trace *trace.Trace
+}
+
+// Run runs a plan.
+func Run(p *plan.Plan, options Options) *Result {
+	tr := &trace.Trace{Keep: options.Keep}
+	w := world.New(p, tr)
+	r := &run{plan: p, world: w, trace: tr, load: workload.New(p, w, tr)}
+	result := &Result{Plan: p, Trace: tr, Seen: &r.load.Observations}
+	result.Findings = r.guarded(options.Crash)
+	result.Hash, result.Events, result.VirtualNanos = tr.Hash(), tr.Events, w.Now()
+	return result
+}
+
+// guarded turns a panic into a finding: an assertion that failed is a verdict on the node.
+func (r *run) guarded(crash bool) (found []verdict.Finding) {
+	if !crash {
+		defer func() {
+			if v := recover(); v != nil {
+				found = []verdict.Finding{{Class: panicClass(v), Detail: fmt.Sprint(v), At: r.world.Now()}}
+				r.trace.Add(r.world.Now(), trace.Phase, 4, 0, []byte(found[0].Class))
+			}
+		}()
+	}
+	found = r.phases()
+	for i := range found {
+		r.trace.Add(r.world.Now(), trace.Phase, 4, 0, []byte(found[i].Class))
+	}
+	return found
+}
+
+func panicClass(v any) string {
+	switch v.(type) {
+	case assert.Failure:
+		return "assertion"
+	case world.Livelock:
+		return "livelock"
+	default:
+		return "panic"
+	}
+}
+
+// phases runs the plan: faults, then rest within bounds, then the read-back, then the judgement.
+func (r *run) phases() []verdict.Finding {
+	heal := r.plan.HealMillis * 1_000_000
+	r.world.Start(r.load)
+	r.load.Start()
+	r.world.RunUntil(heal, r.stopped)
+	r.phase(1)
+	r.world.RunUntil(heal+OperationsMax, func() bool { return r.load.Done() || r.stopped() })
+	if f := r.trouble("operations", r.load.Done()); f != nil {
+		return f
+	}
+	if r.world.Refused() != nil {
+		return verdict.Judge(r.plan, &r.load.Observations)
+	}
+	r.load.Settle()
+	drained, read := false, false
+	r.load.Drain(&drained)
+	r.world.RunUntil(r.world.Now()+DrainMax, func() bool { return drained || r.stopped() })
+	if f := r.trouble("consumers", drained); f != nil {
+		return f
+	}
+	r.phase(2)
+	r.load.ReadBack(&read)
+	r.world.RunUntil(r.world.Now()+ReadBackMax, func() bool { return read || r.stopped() })
+	if f := r.trouble("read-back", read); f != nil {
+		return f
+	}
+	r.phase(3)
+	return verdict.Judge(r.plan, &r.load.Observations)
+}
+
+func (r *run) phase(n uint64) { r.trace.Add(r.world.Now(), trace.Phase, n, 0, nil) }
+
+// stopped says that going on is pointless.
+func (r *run) stopped() bool { return r.world.Refused() != nil || r.world.DigestMismatch() != "" }
+
+// trouble returns what ended a phase early, or that it did not end in time.
+func (r *run) trouble(what string, done bool) []verdict.Finding {
+	finding := verdict.Finding{At: r.world.Now()}
+	switch {
+	case r.world.DigestMismatch() != "":
+		finding.Class, finding.Detail = "digest", r.world.DigestMismatch()
+	case r.world.Refused() != nil && !r.world.Rotten():
+		finding.Class, finding.Detail = "refuses-to-start", r.world.Refused().Error()
+	case r.world.Refused() != nil || done:
+		return nil
+	default:
+		finding.Class = "no-progress"
+		finding.Detail = fmt.Sprintf("%s did not come to rest; node up: %v;%s", what, r.world.Up(), r.load.Waiting())
+	}
+	return []verdict.Finding{finding}
+}

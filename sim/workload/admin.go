@@ -1,0 +1,243 @@
+package workload
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"weir/linearizability/history"
+	"weir/sim/plan"
+)
+
+// retryAfter is how long the administrator waits before it repeats a request.
+const retryAfter = second / 10
+
+// ask sends a request of the administrator until it is answered, and gives the answer to done.
+func (l *Workload) ask(r request, done func(m *message)) {
+	c := l.admin()
+	c.whenReady(func() {
+		c.request(r, func(m *message) {
+			if m == nil || m.status == 503 {
+				l.later(func() { l.ask(r, done) })
+				return
+			}
+			done(m)
+		})
+	})
+}
+
+// later runs f after retryAfter. It is a call without a request, whose time-out is what is wanted.
+func (l *Workload) later(f func()) {
+	l.tokens++
+	k := &call{client: l.admin(), token: l.tokens, delay: true, done: func(*message) { f() }}
+	l.calls[k.token] = k
+	l.world.After(l.world.Now()+retryAfter, uint64(k.client.index), timerCall|k.token)
+}
+
+// createStream creates the i-th stream of the plan and everything after it.
+func (l *Workload) createStream(i int) {
+	if i == len(l.plan.Streams) {
+		l.createConsumer(0)
+		return
+	}
+	s := &l.plan.Streams[i]
+	l.ask(request{subject: "$JS.API.STREAM.CREATE." + s.Name, body: streamConfig(s)}, func(m *message) {
+		if refused(m) {
+			l.later(func() { l.createStream(i) })
+			return
+		}
+		l.createStream(i + 1)
+	})
+}
+
+func refused(m *message) bool {
+	var answer struct {
+		Error *apiError `json:"error"`
+	}
+	return json.Unmarshal(m.payload, &answer) != nil || answer.Error != nil
+}
+
+// streamConfig is the body of STREAM.CREATE.
+func streamConfig(s *plan.Stream) []byte {
+	config := map[string]any{
+		"name": s.Name, "subjects": []string{s.Prefix + ".>"}, "storage": "file", "retention": "limits",
+		"allow_direct": true, "num_replicas": 1, "discard": "old",
+		"max_msgs": -1, "max_bytes": -1, "max_msgs_per_subject": -1, "max_consumers": -1,
+	}
+	if s.MaxMsgs > 0 {
+		config["max_msgs"] = s.MaxMsgs
+	}
+	if s.MaxBytes > 0 {
+		config["max_bytes"] = s.MaxBytes
+	}
+	if s.MaxMsgsPerSubject > 0 {
+		config["max_msgs_per_subject"] = s.MaxMsgsPerSubject
+	}
+	if s.MaxAgeMillis > 0 {
+		config["max_age"] = s.MaxAgeMillis * 1_000_000
+	}
+	if s.WindowMillis > 0 {
+		config["duplicate_window"] = s.WindowMillis * 1_000_000
+	}
+	if s.KV {
+		config["discard"], config["deny_delete"], config["allow_rollup_hdrs"] = "new", true, true
+	}
+	body, err := json.Marshal(config)
+	if err != nil {
+		panic("workload: a stream configuration cannot be encoded: " + err.Error())
+	}
+	return body
+}
+
+// createConsumer creates the i-th consumer of the plan and everything after it, then lets the clients begin.
+func (l *Workload) createConsumer(i int) {
+	if i == len(l.plan.Consumers) {
+		l.ready = true
+		for _, c := range l.clients[:l.plan.Clients] {
+			l.world.After(l.world.Now(), uint64(c.index), timerNext)
+		}
+		return
+	}
+	spec := &l.plan.Consumers[i]
+	stream := &l.plan.Streams[spec.Stream]
+	config := map[string]any{
+		"durable_name": spec.Name, "ack_policy": "explicit", "deliver_policy": "all", "replay_policy": "instant",
+		"ack_wait": spec.AckWaitMillis * 1_000_000, "max_deliver": spec.MaxDeliver, "max_ack_pending": spec.MaxAckPending,
+	}
+	if spec.Key >= 0 {
+		config["filter_subject"] = stream.Subject(spec.Key)
+	}
+	if len(spec.BackoffMillis) > 0 {
+		var backoff []int64
+		for _, ms := range spec.BackoffMillis {
+			backoff = append(backoff, ms*1_000_000)
+		}
+		config["backoff"] = backoff
+		delete(config, "ack_wait")
+	}
+	body, err := json.Marshal(map[string]any{"stream_name": stream.Name, "config": config})
+	if err != nil {
+		panic("workload: a consumer configuration cannot be encoded: " + err.Error())
+	}
+	l.ask(request{subject: "$JS.API.CONSUMER.DURABLE.CREATE." + stream.Name + "." + spec.Name, body: body}, func(m *message) {
+		if refused(m) {
+			l.later(func() { l.createConsumer(i) })
+			return
+		}
+		l.createConsumer(i + 1)
+	})
+}
+
+// Drain lets the administrator take and acknowledge everything that the consumers still have to deliver. done is set
+// when every consumer says that nothing is left, or that it cannot be reached for a reason that waiting does not mend.
+func (l *Workload) Drain(done *bool) { l.drain(0, done) }
+
+func (l *Workload) drain(i int, done *bool) {
+	if i == len(l.plan.Consumers) {
+		*done = true
+		return
+	}
+	l.consumerInfo(i, func(state *ConsumerState, down string) {
+		if state == nil && l.world.Rotten() {
+			l.drain(i+1, done)
+			return
+		}
+		if state == nil {
+			l.later(func() { l.drain(i, done) })
+			return
+		}
+		l.Consumers[i] = state
+		if state.Pending == 0 && state.AckPending == 0 {
+			l.drain(i+1, done)
+			return
+		}
+		c := l.admin()
+		c.whenReady(func() { c.fetch(i, 50, 300, func() { l.drain(i, done) }) })
+	})
+}
+
+// consumerInfo asks for the state of a consumer; state is nil when the server does not serve it, and down says why.
+func (l *Workload) consumerInfo(i int, done func(state *ConsumerState, down string)) {
+	spec := &l.plan.Consumers[i]
+	l.ask(request{subject: "$JS.API.CONSUMER.INFO." + l.plan.Streams[spec.Stream].Name + "." + spec.Name}, func(m *message) {
+		var answer struct {
+			Error       *apiError `json:"error"`
+			Delivered   SeqPair   `json:"delivered"`
+			AckFloor    SeqPair   `json:"ack_floor"`
+			AckPending  uint64    `json:"num_ack_pending"`
+			Redelivered uint64    `json:"num_redelivered"`
+			Pending     uint64    `json:"num_pending"`
+		}
+		if err := json.Unmarshal(m.payload, &answer); err != nil {
+			done(nil, err.Error())
+			return
+		}
+		if answer.Error != nil {
+			done(nil, answer.Error.Description)
+			return
+		}
+		done(&ConsumerState{
+			Delivered: answer.Delivered, AckFloor: answer.AckFloor, AckPending: answer.AckPending,
+			Redelivered: answer.Redelivered, Pending: answer.Pending,
+		}, "")
+	})
+}
+
+// ReadBack lets the administrator read everything that is stored. done is set when it has.
+func (l *Workload) ReadBack(done *bool) { l.readBack(0, done) }
+
+func (l *Workload) readBack(i int, done *bool) {
+	if i == len(l.plan.Streams) {
+		*done = true
+		return
+	}
+	c := l.admin()
+	c.whenReady(func() {
+		c.info(i, func(state *streamState) {
+			switch {
+			case state.Down != "" && l.world.Rotten():
+				l.Finals[i] = &Final{Down: state.Down}
+				l.readBack(i+1, done)
+			case state.Down != "":
+				l.later(func() { l.readBack(i, done) })
+			default:
+				l.readAll(i, state, func() { l.readBack(i+1, done) })
+			}
+		})
+	})
+}
+
+// readAll reads every sequence of a stream and the last message of every subject.
+func (l *Workload) readAll(stream int, state *streamState, done func()) {
+	c := l.admin()
+	final := &Final{First: state.First, Count: state.Messages}
+	final.Last = state.Last
+	left := 1
+	finish := func() {
+		if left--; left == 0 {
+			slices.SortFunc(final.Messages, func(a, b history.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+			l.Finals[stream] = final
+			done()
+		}
+	}
+	for seq := state.First; seq <= state.Last && seq > 0; seq++ {
+		left++
+		at := len(l.History.Records)
+		c.getSeq(stream, seq, func() {
+			if r := &l.History.Records[at]; r.Outcome == history.OK && r.Seq != 0 {
+				final.Messages = append(final.Messages, history.Message{
+					Seq: r.Seq, Subject: r.Subject, Value: r.Value, MsgID: r.MsgID, Time: r.Time,
+				})
+			}
+			finish()
+		})
+	}
+	spec := &l.plan.Streams[stream]
+	for key := range spec.Keys {
+		left++
+		c.getLastOn(stream, spec.Subject(key), false, finish)
+	}
+	left++
+	c.getLastOn(stream, spec.Prefix+".>", spec.Keys%2 == 0, finish)
+	finish()
+}

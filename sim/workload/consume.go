@@ -1,0 +1,164 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"weir/linearizability/history"
+	"weir/sim/plan"
+	"weir/sim/trace"
+	"weir/transport/wire"
+)
+
+// fetch pulls up to n messages for a consumer and answers each as the plan's draws say. wait is the expiry of the
+// request in milliseconds; 0 asks for what is there at once.
+func (c *client) fetch(consumer, n int, wait int64, done func()) {
+	l := c.load
+	spec := &l.plan.Consumers[consumer]
+	stream := l.plan.Streams[spec.Stream].Name
+	l.tokens++
+	k := &call{client: c, token: l.tokens}
+	l.calls[k.token] = k
+	c.pending = append(c.pending, k.token)
+	sid := fmt.Sprintf("f%d", k.token)
+	asked, got := l.world.Now(), 0
+	k.done = func(*message) {
+		c.unsubscribe(sid)
+		done()
+	}
+	c.subscribe(sid, "_F."+sid, func(m *message) {
+		if m.status != 0 {
+			if m.status != 100 && l.calls[k.token] == k {
+				l.finish(k, m)
+			}
+			return
+		}
+		c.delivered(consumer, asked, m)
+		if got++; got == n && l.calls[k.token] == k {
+			l.finish(k, m)
+		}
+	})
+	body := fmt.Sprintf(`{"batch":%d,"no_wait":true}`, n)
+	if wait > 0 {
+		body = fmt.Sprintf(`{"batch":%d,"expires":%d}`, n, wait*1_000_000)
+	}
+	c.out = wire.AppendPub(c.out, &wire.Msg{
+		Subject: []byte("$JS.API.CONSUMER.MSG.NEXT." + stream + "." + spec.Name), Reply: []byte("_F." + sid), Payload: []byte(body),
+	})
+	c.flush()
+	l.world.After(l.world.Now()+wait*1_000_000+answerMax, uint64(c.index), timerCall|k.token)
+}
+
+// delivered writes down a delivery and answers it.
+func (c *client) delivered(consumer int, asked int64, m *message) {
+	l := c.load
+	meta, ok := parseReply(m.reply)
+	if !ok {
+		return
+	}
+	l.Deliveries = append(l.Deliveries, Delivery{
+		At: l.world.Now(), Asked: asked, Consumer: consumer, StreamSeq: meta.streamSeq, ConsumerSeq: meta.consumerSeq,
+		Count: meta.count, Pending: meta.pending, Time: meta.time, Value: valueOf(m.payload), Subject: string(m.subject),
+		Boot: l.world.Boots(),
+	})
+	l.trace.Add(l.world.Now(), trace.Deliver, uint64(c.index), meta.streamSeq, nil)
+	index := len(l.Deliveries) - 1
+	reply := string(m.reply)
+	spec := &l.plan.Consumers[consumer]
+	roll := l.world.Key().Below(1000, "answer", uint64(consumer), meta.streamSeq, meta.count)
+	switch {
+	case l.steady:
+		c.answer(index, Acked, reply, "+ACK", true)
+	case roll < spec.VanishPerMille:
+		return
+	case roll < spec.VanishPerMille+spec.NakPerMille:
+		body := "-NAK"
+		if roll%2 == 0 {
+			body = fmt.Sprintf(`-NAK {"delay":%d}`, (1+roll%20)*20_000_000)
+		}
+		c.answer(index, Nacked, reply, body, roll%3 == 0)
+	case roll < spec.VanishPerMille+spec.NakPerMille+spec.TermPerMille:
+		c.answer(index, Ended, reply, "+TERM", roll%3 == 0)
+	default:
+		c.answer(index, Acked, reply, "+ACK", roll%2 == 0)
+	}
+}
+
+// answer acknowledges a delivery in the given way, waiting for the confirmation in the background.
+func (c *client) answer(delivery int, kind AckKind, reply, body string, confirm bool) {
+	l := c.load
+	at := len(l.Acks)
+	l.Acks = append(l.Acks, Ack{
+		Kind: kind, Consumer: l.Deliveries[delivery].Consumer, Delivery: delivery, Call: l.world.Now(), Return: history.Never,
+	})
+	if !confirm {
+		c.out = wire.AppendPub(c.out, &wire.Msg{Subject: []byte(reply), Payload: []byte(body)})
+		return
+	}
+	c.request(request{subject: reply, body: []byte(body)}, func(m *message) {
+		if m != nil && m.status == 0 {
+			l.Acks[at].Return = l.world.Now()
+		}
+	})
+}
+
+// watch creates an ordered push consumer and follows it until the connection ends.
+func (c *client) watch(op *plan.Op) {
+	l := c.load
+	stream := &l.plan.Streams[op.Stream]
+	w := &Watch{Stream: op.Stream, Filter: stream.Prefix + ".>", Call: l.world.Now()}
+	if op.Key >= 0 {
+		w.Filter = stream.Subject(op.Key)
+	}
+	l.tokens++
+	w.All = l.world.Key().Chance(500, "watch", uint64(op.AtMillis), uint64(c.index))
+	policy := "last_per_subject"
+	if w.All {
+		policy = "all"
+	}
+	name := fmt.Sprintf("w%d", l.tokens)
+	sid := name
+	c.subscribe(sid, "_W."+name, func(m *message) { c.watched(w, m) })
+	body := fmt.Sprintf(`{"stream_name":%q,"config":{"name":%q,"deliver_subject":%q,"deliver_policy":%q,"ack_policy":"none",`+
+		`"max_deliver":1,"ack_wait":79200000000000,"flow_control":true,"idle_heartbeat":5000000000,"mem_storage":true,`+
+		`"num_replicas":1,"replay_policy":"instant","filter_subject":%q}}`, stream.Name, name, "_W."+name, policy, w.Filter)
+	c.watches = append(c.watches, w)
+	ask := request{subject: "$JS.API.CONSUMER.CREATE." + stream.Name + "." + name + "." + w.Filter, body: []byte(body)}
+	c.request(ask, func(m *message) {
+		defer c.finished()
+		var answer struct {
+			Error   *apiError `json:"error"`
+			Pending uint64    `json:"num_pending"`
+		}
+		if m == nil || m.status != 0 || json.Unmarshal(m.payload, &answer) != nil || answer.Error != nil {
+			c.unsubscribe(sid)
+			return
+		}
+		w.Created, w.Initial = l.world.Now(), answer.Pending
+		l.Watches = append(l.Watches, w)
+	})
+}
+
+// watched writes down what a watch brings and answers flow control.
+func (c *client) watched(w *Watch, m *message) {
+	if m.status == 100 {
+		reply := m.reply
+		if stalled := field(m.header, "Nats-Consumer-Stalled"); stalled != "" {
+			reply = []byte(stalled)
+		}
+		if len(reply) > 0 {
+			c.out = wire.AppendPub(c.out, &wire.Msg{Subject: slices.Clone(reply)})
+		}
+		return
+	}
+	meta, ok := parseReply(m.reply)
+	if !ok {
+		return
+	}
+	w.Seen = append(w.Seen, Delivery{
+		At: c.load.world.Now(), StreamSeq: meta.streamSeq, ConsumerSeq: meta.consumerSeq, Count: meta.count,
+		Pending: meta.pending, Time: meta.time, Value: valueOf(m.payload), Subject: string(m.subject), Boot: c.load.world.Boots(),
+	})
+	c.load.trace.Add(c.load.world.Now(), trace.Deliver, uint64(c.index), meta.streamSeq, nil)
+}

@@ -1,0 +1,244 @@
+// Package workload is the clients of a simulation: they carry out a plan's operations as bytes of the real protocol and
+// write down what they see.
+//
+// A client is sequential: one operation at a time, on one connection, redialling when it is lost. An operation without
+// an answer has an unknown outcome, and the client goes on under a new number. The package promises that an outcome is
+// "rejected" only for answers that a server can give solely after deciding. It judges nothing.
+package workload
+
+import (
+	"fmt"
+
+	"weir/linearizability/history"
+	"weir/sim/plan"
+	"weir/sim/trace"
+	"weir/sim/world"
+)
+
+// Bounds in virtual nanoseconds.
+const (
+	second = 1_000_000_000
+	// answerMax is how long a client waits for an answer before it gives the operation up.
+	answerMax = 4 * second
+	// redialMin is how long it waits before it dials again.
+	redialMin = second / 100
+)
+
+// Observations are what the clients saw.
+type Observations struct {
+	// History holds the operations on streams.
+	History history.History
+	// Deliveries and Acks are what pull consumers did, in the order of their times.
+	Deliveries []Delivery
+	Acks       []Ack
+	// Watches are the watches that were established.
+	Watches []*Watch
+	// Finals are the read-backs of the streams, by the index of the stream; nil when the stream was not available.
+	Finals []*Final
+	// Consumers are the last states of the plan's consumers, by index; nil when not available.
+	Consumers []*ConsumerState
+}
+
+// Final is the read-back of a stream.
+type Final struct {
+	history.Final
+	// First and Count are the first sequence and the number of messages that its state said.
+	First, Count uint64
+	// Down says that the server refused to serve the stream, and why.
+	Down string
+}
+
+// Delivery is one message that reached a client through a consumer.
+type Delivery struct {
+	// At is when it reached the client, Asked when the client asked for it.
+	At, Asked int64
+	// Consumer is the index of the consumer.
+	Consumer int
+	// StreamSeq, ConsumerSeq, Count and Pending are what the reply subject says.
+	StreamSeq, ConsumerSeq, Count, Pending uint64
+	// Time is the server's timestamp of the message.
+	Time int64
+	// Value is the ID of the publish that wrote it.
+	Value uint64
+	// Subject is where it was published.
+	Subject string
+	// Boot is the incarnation of the node that delivered it.
+	Boot int
+}
+
+// AckKind is what a client answered to a delivery.
+type AckKind uint8
+
+// The closed set of answers.
+const (
+	Acked AckKind = iota
+	Nacked
+	Ended
+)
+
+// Ack is the answer to a delivery.
+type Ack struct {
+	// Kind is what was answered.
+	Kind AckKind
+	// Consumer and Delivery are indexes: of the consumer, and of the delivery in Observations.Deliveries.
+	Consumer, Delivery int
+	// Call and Return bound the interval; Return is history.Never without a confirmation.
+	Call, Return int64
+}
+
+// Watch is one ordered push consumer on one connection.
+type Watch struct {
+	// Stream is the index of the stream, Filter the filter subject.
+	Stream int
+	Filter string
+	// Call is when it was asked for, Created when that was confirmed, Ended when its connection or the run ended.
+	Call, Created, Ended int64
+	// Initial is the number of messages pending at its creation.
+	Initial uint64
+	// All says that it began with everything stored, otherwise with the last message of each subject.
+	All bool
+	// Seen are its deliveries in order.
+	Seen []Delivery
+}
+
+// ConsumerState is what CONSUMER.INFO said.
+type ConsumerState struct {
+	Delivered, AckFloor     SeqPair
+	AckPending, Redelivered uint64
+	Pending                 uint64
+}
+
+// SeqPair is a position in consumer and stream sequences.
+type SeqPair struct {
+	Consumer uint64 `json:"consumer_seq"`
+	Stream   uint64 `json:"stream_seq"`
+}
+
+// Workload drives the clients of one run.
+type Workload struct {
+	Observations
+	plan    *plan.Plan
+	world   *world.World
+	trace   *trace.Trace
+	clients []*client // the last one is the administrator
+	ids     uint64
+	numbers int // client numbers of the history
+	calls   map[uint64]*call
+	tokens  uint64
+
+	// newest is, per stream, the newest sequence that any client has seen, and per subject likewise.
+	newest        []uint64
+	newestSubject map[string]uint64
+	ready         bool // streams and consumers exist
+	steady        bool // faults are over: consumers acknowledge everything
+}
+
+// New returns the workload of a plan.
+func New(p *plan.Plan, w *world.World, tr *trace.Trace) *Workload {
+	l := &Workload{
+		plan: p, world: w, trace: tr, calls: map[uint64]*call{},
+		newest: make([]uint64, len(p.Streams)), newestSubject: map[string]uint64{},
+	}
+	l.Finals = make([]*Final, len(p.Streams))
+	l.Consumers = make([]*ConsumerState, len(p.Consumers))
+	for i := range p.Clients + 1 {
+		c := &client{load: l, index: i}
+		l.clients = append(l.clients, c)
+	}
+	for i := range p.Ops {
+		c := l.clients[p.Ops[i].Client]
+		c.ops = append(c.ops, i)
+	}
+	return l
+}
+
+// Start dials for everybody and lets the administrator create what the plan asks for.
+func (l *Workload) Start() {
+	for _, c := range l.clients {
+		l.numbers++
+		c.number = l.numbers
+		c.dial()
+	}
+	l.admin().whenReady(func() { l.createStream(0) })
+}
+
+func (l *Workload) admin() *client { return l.clients[len(l.clients)-1] }
+
+// Done reports whether every client has carried out its operations.
+func (l *Workload) Done() bool {
+	if !l.ready {
+		return false
+	}
+	for _, c := range l.clients[:l.plan.Clients] {
+		if c.busy || len(c.ops) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Waiting describes the clients that are not done.
+func (l *Workload) Waiting() string {
+	text := ""
+	for _, c := range l.clients[:l.plan.Clients] {
+		if c.busy || len(c.ops) > 0 {
+			text += fmt.Sprintf(" client %d (connected %v, %d operations left)", c.index, c.connected, len(c.ops))
+		}
+	}
+	if !l.ready {
+		text += " set-up is not complete"
+	}
+	return text
+}
+
+// Settle says that faults are over: from now on everything delivered is acknowledged and confirmed.
+func (l *Workload) Settle() { l.steady = true }
+
+// Receive implements world.Clients.
+func (l *Workload) Receive(link *world.Link, data []byte) {
+	if c := l.clients[link.Client]; c.link == link {
+		c.receive(data)
+	}
+}
+
+// Lost implements world.Clients.
+func (l *Workload) Lost(link *world.Link) {
+	if c := l.clients[link.Client]; c.link == link {
+		c.lost()
+	}
+}
+
+// The meanings of a timer's token, in its highest byte.
+const (
+	timerCall uint64 = iota << 56
+	timerNext
+	timerDial
+	timerHandshake
+	timerMask = 0xff << 56
+)
+
+// Timer implements world.Clients.
+func (l *Workload) Timer(owner, token uint64) {
+	c := l.clients[owner]
+	switch token & timerMask {
+	case timerCall:
+		c.timedOut(token)
+	case timerNext:
+		c.next()
+	case timerDial:
+		c.dial()
+	case timerHandshake:
+		if !c.connected && c.dials == token&^timerMask {
+			l.world.Hangup(c.link)
+			c.lost()
+		}
+	}
+}
+
+// see notes a sequence that a client was told.
+func (l *Workload) see(stream int, subject string, seq uint64) {
+	l.newest[stream] = max(l.newest[stream], seq)
+	if subject != "" {
+		l.newestSubject[subject] = max(l.newestSubject[subject], seq)
+	}
+}

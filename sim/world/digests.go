@@ -1,0 +1,40 @@
+package world
+
+import (
+	"fmt"
+
+	"weir/disk/wal"
+	"weir/sim/trace"
+)
+
+// digestEvery is how many applied entries pass between two digests of a group: a digest costs in proportion to the
+// state. It counts indexes, so that all incarnations look at the same ones.
+const digestEvery = 4
+
+// digests remembers what each group's state was at each applied index, over all incarnations: applying the same entries
+// again, or restoring a checkpoint of them, must lead to the same state.
+type digests struct {
+	seen     map[applied]uint64
+	mismatch string
+}
+
+type applied struct {
+	group wal.GroupID
+	index uint64
+}
+
+// observe is told of every applied entry.
+func (w *World) observe(group wal.GroupID, index uint64, digest func() uint64) {
+	if index%digestEvery != 0 {
+		return
+	}
+	now := digest()
+	w.trace.Add(w.now, trace.Digest, uint64(group), now, nil)
+	at := applied{group, index}
+	before, known := w.digests.seen[at]
+	if known && before != now && w.digests.mismatch == "" {
+		w.digests.mismatch = fmt.Sprintf("group %d at index %d has the digest %016x in incarnation %d, it had %016x",
+			group, index, now, w.machine.gen, before)
+	}
+	w.digests.seen[at] = now
+}

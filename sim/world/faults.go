@@ -1,0 +1,149 @@
+package world
+
+import (
+	"slices"
+	"strings"
+
+	"weir/disk/memfs"
+	"weir/disk/vfs"
+	"weir/node/event"
+	"weir/sim/plan"
+	"weir/sim/sched"
+	"weir/sim/trace"
+)
+
+// beginFault carries out a fault of the plan.
+func (w *World) beginFault(i int) {
+	f := &w.plan.Faults[i]
+	w.trace.Add(w.now, trace.Fault, uint64(i), 0, nil)
+	w.trace.Note(f.Kind + " " + f.Disk)
+	m := &w.machine
+	ends := false
+	switch f.Kind {
+	case plan.FaultCrash:
+		if m.node != nil {
+			w.kill(strategyNamed(f.Disk))
+			w.restartAfter(max(f.DurMillis, 1)*1_000_000, f.Again)
+		}
+	case plan.FaultRot:
+		if m.node != nil {
+			w.kill(memfs.KeepAll)
+			w.rot(f)
+			w.restartAfter(max(f.DurMillis, 1)*1_000_000, 0)
+		}
+	case plan.FaultError, plan.FaultNoSpace:
+		w.active = append(w.active, i)
+		w.applyDiskFaults()
+		m.failed = m.failed || f.Kind == plan.FaultError && f.Disk != "read"
+		ends = true
+	case plan.FaultSlow:
+		m.slow = max(f.N, 1)
+		ends = true
+	case plan.FaultClock:
+		m.wallOffset += f.N * 1_000_000
+	case plan.FaultReset:
+		w.reset(int(f.N))
+	case plan.FaultPause:
+		m.paused = m.node != nil
+		ends = true
+	}
+	if ends {
+		w.queue.Push(sched.Event{At: w.now + f.DurMillis*1_000_000, Kind: evFaultEnd, N: uint64(i)})
+	}
+}
+
+// endFault ends a fault that lasts.
+func (w *World) endFault(i int) {
+	f := &w.plan.Faults[i]
+	w.trace.Add(w.now, trace.FaultEnd, uint64(i), 0, nil)
+	m := &w.machine
+	switch f.Kind {
+	case plan.FaultError, plan.FaultNoSpace:
+		w.active = slices.DeleteFunc(w.active, func(n int) bool { return n == i })
+		w.applyDiskFaults()
+		if len(w.active) == 0 && m.failed && m.node != nil {
+			// A node does not go on after a failed sync: somebody restarts it.
+			w.kill(memfs.KeepAll)
+			w.restartAfter(20_000_000, 0)
+		}
+		m.failed = m.failed && len(w.active) > 0
+	case plan.FaultSlow:
+		m.slow = 1
+	case plan.FaultPause:
+		w.resume()
+	}
+}
+
+// resume lets a paused node go on: its timers first, then everything that was held, in a burst.
+func (w *World) resume() {
+	m := &w.machine
+	m.paused = false
+	held := m.held
+	m.held = nil
+	slices.SortStableFunc(held, func(a, b sched.Event) int { return rank(a.Kind) - rank(b.Kind) })
+	for i := range held {
+		w.handle(&held[i])
+	}
+}
+
+func rank(kind uint8) int {
+	if kind == evWake {
+		return 0
+	}
+	return 1
+}
+
+// reset cuts the links of one client, or of all.
+func (w *World) reset(client int) {
+	for id := event.ConnID(1); id <= w.nextID; id++ {
+		if l := w.links[id]; l != nil && l.clientOpen && (client < 0 || l.Client == client) {
+			w.Cut(l)
+		}
+	}
+}
+
+// applyDiskFaults makes the disk fail as the faults under way say.
+func (w *World) applyDiskFaults() {
+	w.disk.Heal()
+	w.disk.SetCapacity(0)
+	for _, i := range w.active {
+		f := &w.plan.Faults[i]
+		if f.Kind == plan.FaultNoSpace {
+			w.disk.SetCapacity(w.disk.Used() + f.N)
+			continue
+		}
+		kinds := map[string]memfs.OpKind{"write": memfs.OpWrite | memfs.OpTruncate, "sync": memfs.OpSync | memfs.OpSyncDir, "read": memfs.OpRead}
+		w.disk.Inject(memfs.Fault{On: kinds[f.Disk], Err: vfs.ErrIO})
+	}
+}
+
+func strategyNamed(name string) memfs.Strategy {
+	for _, s := range memfs.Strategies() {
+		if s.String() == name {
+			return s
+		}
+	}
+	return memfs.KeepAll
+}
+
+// rot damages a byte of one file of the kind that the fault names, if there is one with content.
+func (w *World) rot(f *plan.Fault) {
+	parts := map[string]string{"log": "wal", "blocks": "msgs", "checkpoint": "checkpoint"}
+	var names []string
+	for _, name := range w.disk.Files(Dir) {
+		if strings.Contains(name, parts[f.Disk]) && w.disk.Size(name) > 0 {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	n := uint64(f.N)
+	name := names[n%uint64(len(names))]
+	size := uint64(w.disk.Size(name))
+	kind := memfs.Rot(n / 3 % 4)
+	if err := w.disk.Damage(name, kind, int64(n/7%size)); err == nil {
+		w.machine.rotten = true
+		w.trace.Note("rot of " + name)
+	}
+}
