@@ -12,13 +12,14 @@ type acks Engine
 
 // Deliver proposes what the acknowledgement says. It reports false when there is no such consumer, so that whoever
 // waits for a reply learns that nobody listens.
-func (a *acks) Deliver(_ *route.Sub, m *route.Message) bool {
+func (a *acks) Deliver(sub *route.Sub, m *route.Message) bool {
 	e := (*Engine)(a)
 	ack, ok := jsapi.ParseAckReply(string(m.Subject))
 	if !ok {
 		return false
 	}
-	g := e.streamNamed(ack.Stream)
+	account := e.servedBy(sub)
+	g := e.streamNamed(account.name, ack.Stream)
 	if g == nil {
 		return false
 	}
@@ -45,7 +46,7 @@ func (a *acks) Deliver(_ *route.Sub, m *route.Message) bool {
 	case jsapi.AckTerm:
 		c.Kind, c.Text = command.Term, body.Reason
 	default:
-		e.answerAck(m.Reply)
+		account.answerAck(m.Reply)
 		return true
 	}
 	next := body.Kind == jsapi.AckNext
@@ -54,7 +55,7 @@ func (a *acks) Deliver(_ *route.Sub, m *route.Message) bool {
 		reply := append([]byte(nil), m.Reply...)
 		done = func(result *effect.Effect) {
 			if result != nil && result.Err == nil && result.Flag {
-				e.answerAck(reply)
+				account.answerAck(reply)
 			}
 		}
 	}
@@ -67,15 +68,15 @@ func (a *acks) Deliver(_ *route.Sub, m *route.Message) bool {
 }
 
 // answerAck confirms an acknowledgement with an empty message.
-func (e *Engine) answerAck(reply []byte) {
+func (a *account) answerAck(reply []byte) {
 	if len(reply) > 0 {
-		e.send(reply, nil, nil)
+		a.send(reply, nil, nil)
 	}
 }
 
 // streamNamed returns the group of a stream that can be used, or nil.
-func (e *Engine) streamNamed(name string) *group {
-	g := e.byName[streamKey{accountName, name}]
+func (e *Engine) streamNamed(account, name string) *group {
+	g := e.byName[streamKey{account, name}]
 	if g == nil || g.damaged != nil {
 		return nil
 	}

@@ -10,10 +10,10 @@ import (
 func (e *Engine) advise(g *group, f *effect.Effect) {
 	switch f.Kind {
 	case effect.ConsumerCreated:
-		e.api.ConsumerCreated(accountName, g.entry.Name, f.Text)
+		e.api.ConsumerCreated(g.entry.Account, g.entry.Name, f.Text)
 		return
 	case effect.ConsumerDeleted:
-		e.api.ConsumerDeleted(accountName, g.entry.Name, f.Text)
+		e.api.ConsumerDeleted(g.entry.Account, g.entry.Name, f.Text)
 		return
 	}
 	consumer := g.stream.Consumer(f.Consumer)
@@ -24,24 +24,24 @@ func (e *Engine) advise(g *group, f *effect.Effect) {
 	tail := g.entry.Name + "." + name
 	switch f.Kind {
 	case effect.MaxDeliveries:
-		e.publishEvent(jsapi.SubjectConsumerMaxDeliver+tail, func(event jsapi.Event) any {
+		e.publishEvent(g.account, jsapi.SubjectConsumerMaxDeliver+tail, func(event jsapi.Event) any {
 			event.Type = jsapi.TypeMaxDeliver
 			return jsapi.MaxDeliverEvent{
 				Event: event, Stream: g.entry.Name, Consumer: name, StreamSeq: f.Seq, Deliveries: f.Deliveries,
 			}
 		})
 	case effect.Naked:
-		e.publishEvent(jsapi.SubjectConsumerNaked+tail, func(event jsapi.Event) any {
+		e.publishEvent(g.account, jsapi.SubjectConsumerNaked+tail, func(event jsapi.Event) any {
 			event.Type = jsapi.TypeNaked
 			return e.deliveryEvent(event, g, f, name)
 		})
 	case effect.Terminated:
-		e.publishEvent(jsapi.SubjectConsumerTerminated+tail, func(event jsapi.Event) any {
+		e.publishEvent(g.account, jsapi.SubjectConsumerTerminated+tail, func(event jsapi.Event) any {
 			event.Type = jsapi.TypeTerminated
 			return e.deliveryEvent(event, g, f, name)
 		})
 	case effect.Acked:
-		e.publishEvent(jsapi.SubjectConsumerAck+tail, func(event jsapi.Event) any {
+		e.publishEvent(g.account, jsapi.SubjectConsumerAck+tail, func(event jsapi.Event) any {
 			event.Type = jsapi.TypeConsumerAck
 			return jsapi.ConsumerAckEvent{
 				Event: event, Stream: g.entry.Name, Consumer: name, ConsumerSeq: f.ConsumerSeq, StreamSeq: f.Seq,
@@ -59,11 +59,11 @@ func (e *Engine) deliveryEvent(event jsapi.Event, g *group, f *effect.Effect, co
 }
 
 // publishEvent publishes an event if anybody listens.
-func (e *Engine) publishEvent(subject string, build func(jsapi.Event) any) {
+func (e *Engine) publishEvent(a *account, subject string, build func(jsapi.Event) any) {
 	to := []byte(subject)
-	if !e.account.HasInterest(to) {
+	if !a.routes.HasInterest(to) {
 		return
 	}
 	event := jsapi.Event{ID: jsapi.EventID(e.random.Uint64(), e.random.Uint64()), Time: jsapi.Time(e.wall)}
-	e.send(to, nil, jsapi.AppendJSON(nil, build(event)))
+	a.send(to, nil, jsapi.AppendJSON(nil, build(event)))
 }

@@ -86,7 +86,7 @@ func (e *Engine) answer(g *group, batch *replica.Batch, result *effect.Effect) {
 	e.scratch = jsapi.AppendPubAck(e.scratch[:0], jsapi.PubAck{
 		Stream: g.entry.Name, Seq: result.Seq, Duplicate: result.Flag,
 	})
-	e.send(reply, nil, e.scratch)
+	g.account.send(reply, nil, e.scratch)
 }
 
 // served runs what waited for the group to serve for the first time.

@@ -37,7 +37,10 @@ func (b *backend) Activity(id, consumer uint64) (waiting int, bound bool) {
 }
 
 // Limits implements api.State.
-func (b *backend) Limits(string) (*jsapi.Limits, bool) { return &b.config.JetStream.Limits, true }
+func (b *backend) Limits(account string) (*jsapi.Limits, bool) {
+	limits := b.accountNamed[account].limits
+	return limits, limits != nil
+}
 
 // Barrier implements api.Groups.
 func (b *backend) Barrier(id uint64, then func(*jsapi.Error)) {
@@ -96,13 +99,14 @@ func (b *backend) Fetch(id, seq uint64, done func(api.Message, bool)) {
 }
 
 // Reply implements api.Broker.
-func (b *backend) Reply(_, subject string, header, body []byte) {
-	to := []byte(subject)
-	b.account.Route(to, &route.Message{Subject: to, Header: header, Payload: body})
+func (b *backend) Reply(account, subject string, header, body []byte) {
+	b.accountNamed[account].send([]byte(subject), header, body)
 }
 
 // HasInterest implements api.Broker.
-func (b *backend) HasInterest(_, subject string) bool { return b.account.HasInterest([]byte(subject)) }
+func (b *backend) HasInterest(account, subject string) bool {
+	return b.accountNamed[account].routes.HasInterest([]byte(subject))
+}
 
 // Pull implements api.Broker.
 func (b *backend) Pull(id, consumer uint64, r *api.Request) {
@@ -117,10 +121,11 @@ func (b *backend) Pull(id, consumer uint64, r *api.Request) {
 type requests Engine
 
 // Deliver answers the request. It reports false when the requester is to learn that nobody listens.
-func (r *requests) Deliver(_ *route.Sub, m *route.Message) bool {
+func (r *requests) Deliver(sub *route.Sub, m *route.Message) bool {
 	e := (*Engine)(r)
 	request := api.Request{
-		Account: accountName, Subject: string(m.Subject), Reply: string(m.Reply), Header: m.Header, Body: m.Payload,
+		Account: e.servedBy(sub).name, Subject: string(m.Subject), Reply: string(m.Reply),
+		Header: m.Header, Body: m.Payload,
 	}
 	if s := e.sessions[m.From]; s != nil {
 		request.Client = func() *jsapi.ClientInfo { return e.clientInfo(s) }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"weir/disk/checkpoint"
@@ -106,7 +107,7 @@ func (e *Engine) openStreams() {
 
 // openStream starts the group of a stream of the catalog.
 func (e *Engine) openStream(entry *meta.Stream) {
-	g := &group{id: wal.GroupID(entry.Group), entry: entry}
+	g := &group{id: wal.GroupID(entry.Group), entry: entry, account: e.accountNamed[entry.Account]}
 	found := e.recovered[g.id]
 	delete(e.recovered, g.id)
 	if entry.Config.Storage == jsapi.MemoryStorage {
@@ -124,7 +125,10 @@ func (e *Engine) openStream(entry *meta.Stream) {
 }
 
 func (e *Engine) startStream(g *group, found *event.Group) error {
-	if found != nil && found.Damage != nil {
+	switch {
+	case g.account == nil || g.account.limits == nil:
+		return errors.New("its account has no JetStream in the configuration")
+	case found != nil && found.Damage != nil:
 		return found.Damage
 	}
 	initial, first, err := e.birthOf(g.entry, found)
@@ -212,14 +216,16 @@ func (e *Engine) followCatalog(g *group) {
 
 // endStream ends a stream whose deletion is committed.
 func (e *Engine) endStream(g *group) {
-	delete(e.groups, g.id)
 	key := streamKey{g.entry.Account, g.entry.Name}
 	if e.byName[key] == g {
 		delete(e.byName, key)
 	}
 	if g.damaged == nil {
 		e.release(g)
-		e.desk.StreamDeleted(e.now.Mono, uint64(g.id))
+		e.desk.StreamDeleted(e.now.Mono, uint64(g.id)) // while the group can still be sent for
+	}
+	delete(e.groups, g.id)
+	if g.damaged == nil {
 		g.replica.Retire()
 		e.cached -= g.cached
 		for i, other := range e.order {

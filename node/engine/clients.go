@@ -127,13 +127,14 @@ func (h *clientHost) Now() event.Time { return h.now }
 
 // Table implements session.Host.
 func (h *clientHost) Table(account string) *route.Table {
-	assert.True(account == accountName, "every client is in the one account")
-	return h.account
+	a := h.accountNamed[account]
+	assert.True(a != nil, "every client is in an account of the server")
+	return a.routes
 }
 
 // Publish implements session.Host: whoever has interest in the subject gets the message, streams and the API too.
-func (h *clientHost) Publish(_ *session.Session, m *route.Message) bool {
-	return h.account.Route(m.Subject, m) > 0
+func (h *clientHost) Publish(s *session.Session, m *route.Message) bool {
+	return s.Table().Route(m.Subject, m) > 0
 }
 
 // Ready implements session.Host.
@@ -155,7 +156,7 @@ func (e *Engine) clientInfo(c *client) *jsapi.ClientInfo {
 	start := jsapi.Time(stats.StartWall)
 	connect := s.Connect()
 	return &jsapi.ClientInfo{
-		Start: &start, Host: s.Address(), ID: uint64(s.ID()), Account: accountName, User: s.Identity().User,
+		Start: &start, Host: s.Address(), ID: uint64(s.ID()), Account: s.Identity().Account, User: s.Identity().User,
 		Name: connect.Name, Lang: connect.Lang, Version: connect.Version, RTT: stats.RoundTripNanos,
 		Server: e.config.ServerName, Kind: "Client", ClientType: "nats",
 	}

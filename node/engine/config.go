@@ -23,6 +23,10 @@ type Config struct {
 	GoVersion string
 	// Auth decides who may connect.
 	Auth *auth.Authenticator
+	// Accounts are the accounts; empty: all clients share one, "$G". SystemAccount is the name of the system account;
+	// empty means "$SYS".
+	Accounts      []Account
+	SystemAccount string
 	// Limits bound what clients may do.
 	Limits Limits
 	// JetStream configures streams.
@@ -107,6 +111,6 @@ func (c *Config) clients() session.Config {
 		AuthTimeoutNanos:   c.Limits.AuthTimeoutNanos,
 		PingIntervalNanos:  c.Limits.PingIntervalNanos,
 		PingOutstandingMax: c.Limits.PingsOut,
-		SystemAccount:      "$SYS",
+		SystemAccount:      c.SystemAccount,
 	}
 }

@@ -71,19 +71,27 @@ func (d *desk) Propose(id uint64, c *command.Command) bool {
 }
 
 // HasInterest implements delivery.World.
-func (d *desk) HasInterest(_ uint64, subject []byte) bool { return d.account.HasInterest(subject) }
+func (d *desk) HasInterest(id uint64, subject []byte) bool {
+	g := d.groups[wal.GroupID(id)]
+	return g != nil && g.account.routes.HasInterest(subject)
+}
 
 // Send implements delivery.World.
-func (d *desk) Send(_ uint64, subject []byte, m *delivery.Message) int {
+func (d *desk) Send(id uint64, subject []byte, m *delivery.Message) int {
+	g := d.groups[wal.GroupID(id)]
+	if g == nil {
+		return 0
+	}
 	d.sent = route.Message{Subject: m.Subject, Reply: m.Reply, Header: m.Header, Payload: m.Payload}
-	return d.account.Route(subject, &d.sent)
+	return g.account.routes.Route(subject, &d.sent)
 }
 
 // Watch implements delivery.World.
 func (d *desk) Watch(group, id uint64, subject, queue string) bool {
 	key := watchKey{group, id}
+	routes := d.groups[wal.GroupID(group)].account.routes
 	if w := d.watches[key]; w != nil {
-		d.account.Unwatch(w)
+		routes.Unwatch(w)
 		delete(d.watches, key)
 		delete(d.watchers, w.Token)
 	}
@@ -91,7 +99,7 @@ func (d *desk) Watch(group, id uint64, subject, queue string) bool {
 		return false
 	}
 	d.lastWatch++
-	w := d.account.Watch(subject, queue, d.lastWatch)
+	w := routes.Watch(subject, queue, d.lastWatch)
 	d.watches[key] = w
 	d.watchers[w.Token] = key
 	return w.Interested()
@@ -104,7 +112,10 @@ type watchKey struct{ group, consumer uint64 }
 
 // watchInterest tells the desk which deliver subjects gained or lost interest since the last step.
 func (e *Engine) watchInterest() {
-	e.changedWatches = e.account.Changed(e.changedWatches[:0])
+	e.changedWatches = e.changedWatches[:0]
+	for _, a := range e.accounts {
+		e.changedWatches = a.routes.Changed(e.changedWatches)
+	}
 	for _, w := range e.changedWatches {
 		if key, ok := e.watchers[w.Token]; ok {
 			e.desk.Interest(e.now.Mono, key.group, key.consumer, w.Interested())

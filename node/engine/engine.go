@@ -26,9 +26,6 @@ import (
 	"weir/spec/assert"
 )
 
-// accountName is the account of every client of a server without accounts.
-const accountName = "$G"
-
 func groupID(handler uint64) wal.GroupID { return wal.GroupID(handler) }
 
 type streamKey struct{ account, stream string }
@@ -41,11 +38,14 @@ type Engine struct {
 	random random
 	logs   []event.LogLine
 
-	account  *route.Table
+	accounts     []*account // in the order of their names
+	accountNamed map[string]*account
+
 	sessions map[event.ConnID]*client
 	ready    []*session.Session // those with output of this step, each once
 	spare    [][]byte           // buffers for their output
 	counters counters
+	sysSeq   uint64 // numbers the answers on $SYS
 
 	clientConfig session.Config
 
@@ -100,6 +100,9 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	if config.JetStream.CheckpointBytes == 0 {
 		config.JetStream.CheckpointBytes = CheckpointBytesDefault
 	}
+	if config.SystemAccount == "" {
+		config.SystemAccount = systemAccount
+	}
 	e := &Engine{
 		config: config, now: now, wall: now.Wall, random: random{state: config.Seed},
 		sessions:  map[event.ConnID]*client{},
@@ -111,7 +114,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		watches:   map[watchKey]*route.Watch{},
 		watchers:  map[uint64]watchKey{},
 	}
-	e.account = route.NewTable(&e.random)
+	e.openAccounts()
 	e.counters.start = now
 	e.clientConfig = config.clients()
 	if !config.JetStream.Enabled {
@@ -122,9 +125,6 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	e.api = api.New(api.Config{
 		ServerName: config.ServerName, Strict: config.JetStream.Strict, PendingBytes: int(config.Limits.PendingBytes),
 	}, api.Backend{State: (*backend)(e), Groups: (*backend)(e), Broker: (*backend)(e)})
-	e.serve("$JS.API.>", (*requests)(e))
-	e.serve("$JS.ACK.>", (*acks)(e))
-	e.serve("$JS.FC.>", (*flowControls)(e))
 	for i := range recovered {
 		e.recovered[recovered[i].ID] = &recovered[i]
 	}
@@ -133,11 +133,6 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	}
 	e.Finish(now, out)
 	return e, nil
-}
-
-// serve subscribes a part of the engine to the pattern.
-func (e *Engine) serve(pattern string, receiver route.Receiver) {
-	e.account.Subscribe(&route.Sub{Receiver: receiver, Pattern: pattern})
 }
 
 // Ready reports whether everything that was recovered is served.

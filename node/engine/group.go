@@ -26,7 +26,9 @@ type group struct {
 	entry  *meta.Stream
 	stream *stream.Machine
 	index  *msgstore.Index
-	cached int // bytes of index in memory that Engine.cached counts
+	// account is the stream's account; nil when it is not configured.
+	account *account
+	cached  int // bytes of index in memory that Engine.cached counts
 
 	dirty   bool  // in Engine.dirty
 	touched bool  // in Engine.touched: the index may have writes to hand out

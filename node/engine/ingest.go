@@ -69,12 +69,7 @@ func (e *Engine) pubAckError(g *group, reply []byte, refused *jsapi.Error) {
 		return
 	}
 	e.scratch = jsapi.AppendPubAckError(e.scratch[:0], g.entry.Name, refused)
-	e.send(reply, nil, e.scratch)
-}
-
-// send publishes a message of the server itself.
-func (e *Engine) send(to, hdr, payload []byte) {
-	e.account.Route(to, &route.Message{Subject: to, Header: hdr, Payload: payload})
+	g.account.send(reply, nil, e.scratch)
 }
 
 // capture subscribes a stream's group to the stream's subjects.
@@ -82,7 +77,7 @@ func (e *Engine) capture(g *group) {
 	e.release(g)
 	for _, pattern := range g.stream.Config().Subjects {
 		sub := &route.Sub{Receiver: (*ingest)(e), Pattern: pattern, Handler: uint64(g.id)}
-		e.account.Subscribe(sub)
+		g.account.routes.Subscribe(sub)
 		g.captures = append(g.captures, sub)
 	}
 }
@@ -90,7 +85,7 @@ func (e *Engine) capture(g *group) {
 // release ends the subscriptions of a stream's group.
 func (e *Engine) release(g *group) {
 	for _, sub := range g.captures {
-		e.account.Unsubscribe(sub)
+		g.account.routes.Unsubscribe(sub)
 	}
 	g.captures = nil
 }

@@ -66,9 +66,13 @@ func (e *Engine) Snapshot(now event.Time, want monitor.Want) monitor.Snapshot {
 	if want.Closed {
 		s.Closed = e.counters.closed[max(0, len(e.counters.closed)-ClosedMax):]
 	}
-	routes := e.account.Stats()
-	s.Subscriptions = monitor.Interest{
-		Count: e.account.Len(), Inserts: routes.Inserts, Removes: routes.Removes, Matches: routes.Matches, Hits: routes.Hits,
+	for _, a := range e.accounts {
+		routes := a.routes.Stats()
+		s.Subscriptions.Count += a.routes.Len()
+		s.Subscriptions.Inserts += routes.Inserts
+		s.Subscriptions.Removes += routes.Removes
+		s.Subscriptions.Matches += routes.Matches
+		s.Subscriptions.Hits += routes.Hits
 	}
 	if e.config.JetStream.Enabled {
 		s.JetStream = e.showJetStream(want)
@@ -84,7 +88,7 @@ func showConnection(s *session.Session, subscriptions bool) monitor.Connection {
 		RTTNanos: stats.RoundTripNanos, PendingBytes: int64(s.PendingBytes()),
 		InMsgs: stats.InMsgs, OutMsgs: stats.OutMsgs, InBytes: stats.InBytes, OutBytes: stats.OutBytes,
 		Subscriptions: len(s.Subs()), Name: connect.Name, Lang: connect.Lang, Version: connect.Version,
-		User: s.Identity().User, Account: accountName,
+		User: s.Identity().User, Account: s.Identity().Account,
 	}
 	if !subscriptions {
 		return c
@@ -113,9 +117,29 @@ func (e *Engine) showJetStream(want monitor.Want) *monitor.JetStream {
 	if !e.opened {
 		shown.Recovering = len(e.recovered) + 1
 	}
-	account := monitor.Account{Name: accountName, ReservedMemory: -1, ReservedStorage: -1, APITotal: api.Total, APIErrors: api.Errors}
-	shown.ReservedMemory, shown.ReservedStorage = e.catalog.Reserved(accountName)
-	for _, entry := range e.catalog.All() {
+	for _, a := range e.accounts {
+		if a.limits == nil {
+			continue
+		}
+		account := e.showAccount(a, shown, want)
+		shown.Memory += account.Memory
+		shown.Storage += account.Storage
+		memory, storage := e.catalog.Reserved(a.name)
+		shown.ReservedMemory += memory
+		shown.ReservedStorage += storage
+		shown.Accounts = append(shown.Accounts, account)
+	}
+	return shown
+}
+
+// showAccount describes the streams of an account and adds them to the totals.
+func (e *Engine) showAccount(a *account, shown *monitor.JetStream, want monitor.Want) monitor.Account {
+	api := e.api.Stats(a.name)
+	account := monitor.Account{
+		Name: a.name, ReservedMemory: a.limits.Account.MaxMemory, ReservedStorage: a.limits.Account.MaxStore,
+		APITotal: api.Total, APIErrors: api.Errors,
+	}
+	for _, entry := range e.catalog.Streams(a.name) {
 		g := e.byName[streamKey{entry.Account, entry.Name}]
 		if g == nil {
 			shown.Recovering++
@@ -130,9 +154,7 @@ func (e *Engine) showJetStream(want monitor.Want) *monitor.JetStream {
 		}
 		e.showStream(g, shown, &account, want)
 	}
-	account.Memory, account.Storage = shown.Memory, shown.Storage
-	shown.Accounts = []monitor.Account{account}
-	return shown
+	return account
 }
 
 // showStream adds a stream to the totals and, when it is wanted, to the list.
@@ -142,9 +164,9 @@ func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor
 	shown.Messages += state.Msgs
 	shown.Bytes += state.Bytes
 	if g.durable() {
-		shown.Storage += state.Bytes
+		account.Storage += state.Bytes
 	} else {
-		shown.Memory += state.Bytes
+		account.Memory += state.Bytes
 	}
 	if !g.replica.Serving() && g.replica.Broken() == nil {
 		shown.Recovering++

@@ -140,6 +140,9 @@ func (s *Session) Connected() bool { return s.connected }
 // Identity is who the client is; empty before it is known.
 func (s *Session) Identity() auth.Identity { return s.identity }
 
+// Table holds the subscriptions of the client's account; nil before it is known.
+func (s *Session) Table() *route.Table { return s.table }
+
 // Headers reports whether the client takes headers.
 func (s *Session) Headers() bool { return s.headers }
 

@@ -38,6 +38,7 @@ func nodeConfig(s *settings, self identity) (node.Config, error) {
 		Port:       max(s.Port, 0),
 		GoVersion:  runtime.Version(),
 		Auth:       authenticator,
+		Accounts:   accounts(&s.Config),
 		Limits: engine.Limits{
 			ControlLineBytes:  s.MaxControlLineBytes,
 			PayloadBytes:      s.MaxPayloadBytes,
@@ -48,8 +49,9 @@ func nodeConfig(s *settings, self identity) (node.Config, error) {
 			PingsOut:          s.PingMax,
 			AuthTimeoutNanos:  s.Authorization.TimeoutNanos,
 		},
-		Seed: self.seed,
-		Boot: self.boot,
+		SystemAccount: s.SystemAccount,
+		Seed:          self.seed,
+		Boot:          self.boot,
 	}}
 	if s.ClientAdvertise != "" {
 		c.Engine.ConnectURLs = []string{advertised(s.ClientAdvertise, s.Port)}
@@ -94,6 +96,26 @@ func jetStream(j *config.JetStream, dir string) engine.JetStream {
 		},
 		SyncIntervalNanos: j.SyncIntervalNanos,
 	}
+}
+
+// accounts translates the accounts, and what each may store. As long as none but the system account is configured, all
+// clients share one that may use everything.
+func accounts(c *config.Config) []engine.Account {
+	var all []engine.Account
+	for _, a := range c.Accounts {
+		made := engine.Account{Name: a.Name}
+		if j := a.JetStream; j != nil {
+			limits := jsapi.Unlimited()
+			limits.MaxMemory, limits.MaxStore = j.MaxMemoryBytes, j.MaxFileBytes
+			limits.MaxStreams, limits.MaxConsumers = int(j.MaxStreams), int(j.MaxConsumers)
+			made.JetStream = &limits
+		}
+		all = append(all, made)
+	}
+	if len(all) == 1 && all[0].Name == c.SystemAccount {
+		return nil
+	}
+	return all
 }
 
 // authConfig collects all users of all accounts.

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"weir/model/jsapi"
+	"weir/node/route"
+	"weir/spec/assert"
+)
+
+// globalAccount is the account of every client of a server without accounts.
+const globalAccount = "$G"
+
+// systemAccount is the system account of a configuration that names no other.
+const systemAccount = "$SYS"
+
+// Account is one account of the configuration. Accounts share nothing but the server: neither subjects nor streams.
+type Account struct {
+	// Name is the name, unique.
+	Name string
+	// JetStream are the limits of the account's streams; nil: the account has no streams.
+	JetStream *jsapi.AccountLimits
+}
+
+// account is one account: who subscribes to what, and what its streams may hold.
+type account struct {
+	name   string
+	number uint64 // its place in Engine.accounts, and the Handler of the server's own subscriptions
+	routes *route.Table
+	limits *jsapi.Limits // nil without JetStream
+}
+
+// openAccounts makes the accounts of the configuration. A server without accounts has the global account, which may use
+// all that the server allows; the system account is always there.
+func (e *Engine) openAccounts() {
+	configured := slices.Clone(e.config.Accounts)
+	has := func(name string) bool {
+		return slices.ContainsFunc(configured, func(a Account) bool { return a.Name == name })
+	}
+	if len(configured) == 0 {
+		configured = append(configured, Account{globalAccount, &e.config.JetStream.Limits.Account})
+	}
+	for _, name := range []string{globalAccount, e.config.SystemAccount} {
+		if !has(name) {
+			configured = append(configured, Account{Name: name})
+		}
+	}
+	slices.SortFunc(configured, func(a, b Account) int { return cmp.Compare(a.Name, b.Name) })
+	e.accountNamed = make(map[string]*account, len(configured))
+	for _, c := range configured {
+		a := &account{name: c.Name, number: uint64(len(e.accounts)), routes: route.NewTable(&e.random)}
+		assert.True(e.accountNamed[a.name] == nil, "names of accounts are unique", a.number)
+		e.accounts = append(e.accounts, a)
+		e.accountNamed[a.name] = a
+		if c.JetStream != nil && e.config.JetStream.Enabled && a.name != e.config.SystemAccount {
+			limits := e.config.JetStream.Limits
+			limits.Account = *c.JetStream
+			a.limits = &limits
+		}
+		e.serve(a)
+	}
+}
+
+// serve subscribes the parts of the engine that answer clients. An account without streams may ask for what it
+// has of JetStream, and is told that it has none.
+func (e *Engine) serve(a *account) {
+	subscribe := func(pattern string, receiver route.Receiver) {
+		a.routes.Subscribe(&route.Sub{Receiver: receiver, Pattern: pattern, Handler: a.number})
+	}
+	subscribe(userInfoSubject, (*userInfos)(e))
+	switch {
+	case a.limits != nil:
+		subscribe("$JS.API.>", (*requests)(e))
+		subscribe("$JS.ACK.>", (*acks)(e))
+		subscribe("$JS.FC.>", (*flowControls)(e))
+	case e.config.JetStream.Enabled && a.name != e.config.SystemAccount:
+		subscribe("$JS.API.INFO", (*requests)(e))
+	}
+}
+
+// servedBy is the account in which one of the server's own subscriptions is.
+func (e *Engine) servedBy(sub *route.Sub) *account { return e.accounts[sub.Handler] }
+
+// send publishes a message of the server itself.
+func (a *account) send(to, hdr, payload []byte) {
+	a.routes.Route(to, &route.Message{Subject: to, Header: hdr, Payload: payload})
+}
