@@ -30,7 +30,7 @@ func drawConfig(t *rapid.T) *jsapi.StreamConfig {
 		DuplicateWindow:   oneOf(t, "duplicate_window", 0, 5*time.Second),
 		AllowRollup:       oneOf(t, "allow_rollup", true, false),
 		DenyDelete:        oneOf(t, "deny_delete", false, false, false, true),
-		FirstSeq:          oneOf[uint64](t, "first_seq", 0, 0, 50),
+		FirstSeq:          oneOf[uint64](t, "first_seq", 0, 0, 50, 1000, 65500),
 	}
 	if !c.AllowRollup {
 		c.DenyPurge = oneOf(t, "deny_purge", false, false, true)
@@ -46,10 +46,10 @@ func (r *machineRun) step() {
 	steps := map[string]func(){
 		"publish": r.publish, "delete": r.delete, "purge": r.purge, "update": r.update, "tick": r.tick,
 		"consumer": r.putConsumer, "delete consumer": r.deleteConsumer, "deliver": r.deliver, "ack": r.ack,
-		"flush": r.pass, "checkpoint": func() { r.flush(); r.checkpoint() }, "restart": func() { r.flush(); r.restart() },
+		"flush": r.pass, "bulk": r.bulk, "checkpoint": func() { r.flush(); r.checkpoint() }, "restart": func() { r.flush(); r.restart() },
 	}
 	name := oneOf(r.t, "step", "publish", "publish", "publish", "publish", "publish", "deliver", "deliver", "deliver", "ack", "ack",
-		"ack", "flush", "flush", "tick", "consumer", "consumer", "delete", "purge", "update", "delete consumer", "checkpoint", "restart")
+		"ack", "flush", "flush", "tick", "consumer", "consumer", "delete", "purge", "update", "delete consumer", "checkpoint", "restart", "bulk")
 	steps[name]()
 	if len(r.batch) >= 4 {
 		r.flush()
@@ -116,6 +116,18 @@ func (r *machineRun) publish() {
 		fmt.Sprintf("publish %s %q %d", subject, header, len(payload)), text(err, "seq %d duplicate %v", ack.Seq, ack.Duplicate))
 }
 
+// bulk publishes enough to cross the borders of sections.
+func (r *machineRun) bulk() {
+	r.flush()
+	for i := range 50 {
+		subject := fmt.Sprintf("S.bulk.%d", i%7)
+		ack, err := r.oracle.Publish(r.now, subject, "", "")
+		r.do(command.Command{Kind: command.Publish, Subject: []byte(subject)}, "publish "+subject,
+			text(err, "seq %d duplicate %v", ack.Seq, ack.Duplicate))
+	}
+	r.flush()
+}
+
 func (r *machineRun) delete() {
 	seq := r.drawSeq("delete")
 	r.do(command.Command{Kind: command.DeleteMsg, StreamSeq: seq}, fmt.Sprint("delete ", seq), text(r.oracle.Delete(seq), ""))
@@ -128,7 +140,7 @@ func (r *machineRun) purge() {
 	}
 	switch oneOf(r.t, "form", "all", "seq", "keep", "both") {
 	case "seq":
-		seq = r.drawSeq("below") + oneOf[uint64](r.t, "ahead", 0, 0, 0, 20)
+		seq = r.drawSeq("below") + oneOf[uint64](r.t, "ahead", 0, 0, 0, 20, 70_000)
 	case "keep":
 		keep = uint64(rapid.IntRange(1, 3).Draw(r.t, "keep"))
 	case "both":

@@ -63,7 +63,6 @@ type delivered struct {
 // expectation says what the effects of one command have to say, in the form that describe gives them.
 type expectation struct {
 	what, want string
-	// exceeded are the sequences that each consumer has to report as having reached max_deliver.
 }
 
 var limits = jsapi.Limits{Account: jsapi.Unlimited()}
@@ -295,9 +294,9 @@ func (r *machineRun) checkpoint() {
 	r.trace = append(r.trace, "checkpoint")
 }
 
-// reencodes says that a section may encode differently without being dirty: rows of messages that are gone, and the
-// chunks of the duplicate window, whose bounds are in the head.
-func reencodes(uint64) bool { return true }
+// reencodes says that a section may encode differently without being dirty: rows of messages that are gone (kind 2), and
+// the duplicate window (kind 5), whose bounds are in the head.
+func reencodes(id uint64) bool { return id>>56 == 2 || id>>56 == 5 }
 
 // restart recovers from the checkpoint and the log, and goes on with what came of that.
 func (r *machineRun) restart() {
