@@ -31,10 +31,11 @@ type segmentHeader struct {
 	groups  uint64 // entries of the table
 	frames  uint32 // frames of the table
 
-	incomplete bool // damage may hide groups that the table does not list (8 bits)
+	created    uint64 // how many groups the log has ever had
+	incomplete bool   // damage may hide groups that the table does not list (8 bits)
 }
 
-const segmentHeaderBytes = 2 + 5*8 + 4 + 1
+const segmentHeaderBytes = 2 + 5*8 + 4 + 8 + 1
 
 func (h *segmentHeader) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint16(dst, version)
@@ -42,6 +43,7 @@ func (h *segmentHeader) append(dst []byte) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, n)
 	}
 	dst = binary.LittleEndian.AppendUint32(dst, h.frames)
+	dst = binary.LittleEndian.AppendUint64(dst, h.created)
 	if h.incomplete {
 		return append(dst, 1)
 	}
@@ -61,7 +63,8 @@ func decodeSegmentHeader(p []byte) (segmentHeader, error) {
 	n := func(i int) uint64 { return binary.LittleEndian.Uint64(p[2+8*i:]) }
 	h := segmentHeader{id: n(0), prev: n(1), prevEnd: int64(n(2)), oldest: n(3), groups: n(4)}
 	h.frames = binary.LittleEndian.Uint32(p[42:])
-	h.incomplete = p[46] != 0
+	h.created = binary.LittleEndian.Uint64(p[46:])
+	h.incomplete = p[54] != 0
 	if h.prevEnd < 0 {
 		return segmentHeader{}, errPayload
 	}
@@ -231,35 +234,47 @@ func decodeGroup(payload []byte, entries []Entry) (w Write, number uint64, err e
 	return w, number, nil
 }
 
-// appendInfo is the payload of a frameAppend: unsigned varints in the order of the fields, then the number of groups
-// and their ids.
+// appendInfo is the payload of a frameAppend: unsigned varints in the order of the fields, then the number of groups,
+// and for each its id and its number.
 type appendInfo struct {
-	synced int64     // the segment was synced up to here before the append was written
-	prev   int64     // offset of the append frame before this one, or this one's own offset
-	groups []GroupID // which groups the append at prev wrote
+	synced  int64  // the segment was synced up to here before the append was written
+	since   int64  // groups lists the writes from here to this frame; its own offset in the first append of a segment
+	created uint64 // how many groups the log has ever had, before this append
+	groups  []listedGroup
+}
+
+// listedGroup says which record of a group is the newest one.
+type listedGroup struct {
+	id     GroupID
+	number uint64
 }
 
 func (a *appendInfo) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(a.synced))
-	dst = binary.AppendUvarint(dst, uint64(a.prev))
+	dst = binary.AppendUvarint(dst, uint64(a.since))
+	dst = binary.AppendUvarint(dst, a.created)
 	dst = binary.AppendUvarint(dst, uint64(len(a.groups)))
-	for _, g := range a.groups {
-		dst = binary.AppendUvarint(dst, uint64(g))
+	for i := range a.groups {
+		dst = binary.AppendUvarint(dst, uint64(a.groups[i].id))
+		dst = binary.AppendUvarint(dst, a.groups[i].number)
 	}
 	return dst
 }
 
+// appendBound returns an upper bound of the frame of an appendInfo that lists n groups.
+func appendBound(n int) int { return record.Size((4 + 2*n) * binary.MaxVarintLen64) }
+
 func decodeAppend(payload []byte) (appendInfo, error) {
 	r := parser{p: payload}
-	a := appendInfo{synced: int64(r.uvarint()), prev: int64(r.uvarint())}
+	a := appendInfo{synced: int64(r.uvarint()), since: int64(r.uvarint()), created: r.uvarint()}
 	count := r.uvarint()
 	if count > uint64(len(r.p)) {
 		return appendInfo{}, errPayload
 	}
 	for range count {
-		a.groups = append(a.groups, GroupID(r.uvarint()))
+		a.groups = append(a.groups, listedGroup{GroupID(r.uvarint()), r.uvarint()})
 	}
-	if r.bad || len(r.p) > 0 || a.synced < 0 || a.prev < 0 {
+	if r.bad || len(r.p) > 0 || a.synced < 0 || a.since < 0 {
 		return appendInfo{}, errPayload
 	}
 	return a, nil

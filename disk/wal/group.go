@@ -7,6 +7,7 @@ type group struct {
 	id           GroupID
 	records      uint64 // records written; 0 only before the first one
 	staged       bool   // part of the append in progress
+	stamp        uint64 // of the last append frame that lists the group
 	hardState    HardState
 	hasHardState bool
 	meta         []byte

@@ -30,9 +30,11 @@ type Log struct {
 	fresh      bool  // the header is in buf and not yet written
 	stale      bool  // an append failed half-way for lack of space: the segment takes no more frames
 	header     segmentHeader
-	incomplete bool      // damage may hide groups; kept in every header
-	prevAt     int64     // offset of the newest append frame
-	prev       []GroupID // groups that the newest append wrote
+	incomplete bool          // damage may hide groups; kept in every header
+	recent     recent        // what the newest appends of the segment wrote
+	listed     []listedGroup // reused
+	stamp      uint64
+	created    uint64 // how many groups the log has ever had
 
 	// buf holds the bytes of the segment from bufAt on up to off, for the next write. bufAt is a multiple of the page
 	// size, and buf starts with at most a page of bytes that are written already, except while a header waits in it.
@@ -64,7 +66,7 @@ func (l *Log) Append(writes []Write) error {
 	if l.err != nil || len(writes) == 0 {
 		return l.err
 	}
-	bound := int64(record.Size(4*10)) + int64(len(l.prev))*10
+	bound := int64(appendBound(len(l.recent.list)))
 	for i := range writes {
 		if err := l.check(&writes[i]); err != nil {
 			return err
@@ -114,10 +116,7 @@ func (l *Log) failed(err error) error {
 // encode appends the frames to buf and returns the offset of the append frame.
 func (l *Log) encode(writes []Write) int64 {
 	at := l.off
-	info := appendInfo{synced: l.synced, prev: at}
-	if l.prevAt > 0 {
-		info.prev, info.groups = l.prevAt, l.prev
-	}
+	info := l.info(at)
 	start := len(l.buf)
 	assert.True(l.bufAt+int64(start) == at, "buffer ends at the end of the log", uint64(l.bufAt), uint64(start), uint64(at))
 	l.buf = info.append(record.Begin(l.buf))
@@ -169,13 +168,14 @@ var zeroPage [pageBytes]byte
 // commit makes the written append part of the state.
 func (l *Log) commit(writes []Write, at int64) {
 	l.stats.Appends++
-	l.prevAt = at
-	l.prev = l.prev[:0]
 	for i := range writes {
 		w := &writes[i]
-		l.prev = append(l.prev, w.Group)
 		g := l.groups[w.Group]
+		if g.records == 0 {
+			l.created++
+		}
 		g.records++
+		l.recent.add(recentWrite{at, w.Group, g.records})
 		g.staged = false
 		if w.Drop {
 			g.unpin(&l.live)

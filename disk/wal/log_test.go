@@ -198,3 +198,26 @@ func FuzzOpen(f *testing.F) {
 		must(t, l.Close())
 	})
 }
+
+func TestDamagedPageConcernsTheGroupsWrittenThere(t *testing.T) {
+	fs := memfs.New(memfs.Options{SectorBytes: 4096})
+	l, _, err := Open(fs, "wal", Options{})
+	must(t, err)
+	for g := GroupID(1); g <= 50; g++ {
+		must(t, l.Append([]Write{{Group: g, HasHardState: true, Entries: []Entry{entry(1, strings.Repeat("idle", 100))}}}))
+	}
+	start := l.off
+	for i := uint64(2); i < 200; i++ {
+		must(t, l.Append([]Write{{Group: GroupID(1 + i%3), Entries: []Entry{entry(l.groups[GroupID(1+i%3)].last+1, "busy")}}}))
+	}
+	must(t, l.Close())
+	must(t, fs.Damage("wal/"+segmentName(1), memfs.RotZeros, (start+4096)/4096*4096))
+	_, rec, err := Open(fs, "wal", Options{})
+	must(t, err)
+	if len(rec.Damaged) == 0 || len(rec.Damaged) > 3 || rec.Damaged[len(rec.Damaged)-1].Group > 3 || rec.Incomplete {
+		t.Fatalf("damaged %v, incomplete %t; want some of the groups 1 to 3", rec.Damaged, rec.Incomplete)
+	}
+	if len(rec.Groups) != 50-len(rec.Damaged) {
+		t.Fatalf("%d sound groups", len(rec.Groups))
+	}
+}

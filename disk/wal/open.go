@@ -22,7 +22,7 @@ func Open(fs vfs.FS, dir string, opts Options) (*Log, Recovered, error) {
 		return nil, Recovered{}, fmt.Errorf("open the log: %w", err)
 	}
 	l := &Log{fs: fs, dir: dir, opts: opts, groups: make(map[GroupID]*group, len(r.groups)), live: r.live}
-	l.incomplete = r.out.Incomplete
+	l.incomplete, l.created = r.out.Incomplete, r.created
 	for id, f := range r.groups { // order-free: copies a map
 		g := f.group // a copy, so that the entries found are not kept
 		l.groups[id] = &g
@@ -91,8 +91,7 @@ func (l *Log) openTail(r *recovery) error {
 		return err
 	}
 	l.f, l.id, l.header = f, s.file.id, s.file.header
-	l.off, l.prevAt = s.info.End, s.appendAt
-	l.prev = append(l.prev, s.appended...)
+	l.off, l.recent = s.info.End, s.recent
 	if len(s.info.Damage) > 0 || !s.sound || r.news { // the file is left as it is, and the next table tells of the damage
 		if err := l.f.Sync(); err != nil {
 			return fmt.Errorf("sync segment %d: %w", l.id, err)

@@ -36,6 +36,7 @@ type recovery struct {
 	live   refs
 	// pending is the place of damage that nothing behind it has explained yet.
 	pending *record.Place
+	created uint64 // how many groups the log has had so far
 	scratch []Entry
 	tail    *scan // of the last segment
 	news    bool  // damage that no table tells of yet
@@ -232,7 +233,7 @@ func (r *recovery) holdsSynced(id uint64) (bool, error) {
 // the chain, and again is true: everything is to be read anew.
 func (r *recovery) readChain() (again bool, err error) {
 	r.groups, r.gone = map[GroupID]*found{}, map[GroupID]bool{}
-	r.pending, r.live.segments, r.out.Segments = nil, nil, nil
+	r.pending, r.live.segments, r.out.Segments, r.created = nil, nil, nil, 0
 	for _, file := range r.chain {
 		r.live.segments = append(r.live.segments, segmentRef{id: file.id})
 	}
@@ -268,9 +269,11 @@ func (r *recovery) conclude() {
 	if n := len(r.chain); n > 0 && r.mark.segment > r.chain[n-1].id {
 		r.note("segment %d was synced to %d and is missing", r.mark.segment, r.mark.offset)
 		r.suspectAll(record.Place{Segment: r.mark.segment}, r.pending)
+		r.hide()
 	}
 	if r.pending != nil {
 		r.suspectAll(*r.pending, nil)
+		r.hide()
 	}
 	keep := uint64(0)
 	for _, id := range slices.Sorted(maps.Keys(r.groups)) {
@@ -327,8 +330,10 @@ func (r *recovery) suspectAll(damage record.Place, also *record.Place) {
 		}
 	}
 	r.pending = nil
-	r.news, r.out.Incomplete = true, true // a group may have been created there
 }
+
+// hide notes that the damage may have taken the only traces of a group.
+func (r *recovery) hide() { r.news, r.out.Incomplete = true, true }
 
 func (f *found) blame(damage record.Place) {
 	if f.why == nil {

@@ -22,10 +22,10 @@ type scan struct {
 	durable     int64 // everything before was synced
 	unreadable  int64 // behind the last sector that the device does not give, or 0
 	looked      bool
-	tailEnd     int64     // behind the last good header that look found
-	sound       bool      // header and table are good
-	appendAt    int64     // offset of the newest good append frame, or 0
-	appended    []GroupID // groups of the good records behind it
+	tailEnd     int64 // behind the last good header that look found
+	sound       bool  // header and table are good
+	appendAt    int64 // offset of the newest good append frame, or 0
+	recent      recent
 	info        SegmentInfo
 }
 
@@ -209,7 +209,8 @@ func (s *scan) take(frame record.Frame) bool {
 		if s.r.pending != nil {
 			s.explain(&info)
 		}
-		s.appendAt, s.appended = s.off, s.appended[:0]
+		s.appendAt = s.off
+		s.recent.prune(s.off)
 		return true
 	case frameGroup:
 		w, number, err := decodeGroup(frame.Payload, s.r.scratch)
@@ -218,7 +219,7 @@ func (s *scan) take(frame record.Frame) bool {
 		}
 		s.r.scratch = w.Entries
 		s.info.Records++
-		s.appended = append(s.appended, w.Group)
+		s.recent.add(recentWrite{s.appendAt, w.Group, number})
 		s.r.record(&w, number, s.place())
 		return true
 	}
@@ -228,26 +229,33 @@ func (s *scan) take(frame record.Frame) bool {
 // explain attributes pending damage by the append frame behind it, at the current offset.
 func (s *scan) explain(info *appendInfo) {
 	r := s.r
-	if info.prev == s.off && r.pending.Segment == s.file.id && !s.first {
+	if info.since == s.off && r.pending.Segment == s.file.id && !s.first {
 		r.pending = nil // the first append: only the header was damaged, and it repeats what older segments say
 		return
 	}
-	start := record.Place{Segment: s.file.id, Offset: info.prev}
-	if before(*r.pending, start) {
-		r.suspectAll(*r.pending, nil)
+	start := record.Place{Segment: s.file.id, Offset: info.since}
+	damage := *r.pending
+	if before(damage, start) {
+		r.suspectAll(damage, nil)
 	}
-	for _, id := range info.groups {
-		f := r.groups[id]
-		if r.gone[id] || f != nil && !before(f.at, start) {
+	r.pending = nil
+	for _, listed := range info.groups {
+		f := r.groups[listed.id]
+		if r.gone[listed.id] || f != nil && f.records >= listed.number {
 			continue
 		}
 		if f == nil {
-			f = &found{group: group{id: id}}
-			r.groups[id] = f
+			f = &found{group: group{id: listed.id}}
+			r.groups[listed.id] = f
+			r.created++
 		}
-		f.lose(start, &r.live)
+		f.records, f.suspect = listed.number, false
+		f.lose(damage, &r.live)
 	}
-	r.pending = nil
+	if info.created != r.created {
+		r.created = info.created
+		r.hide()
+	}
 }
 
 // lose forgets what was read of the log of the group: a record is missing.
@@ -267,7 +275,7 @@ func (r *recovery) record(w *Write, number uint64, at record.Place) {
 	if f == nil {
 		f = &found{group: group{id: w.Group}}
 		r.groups[w.Group] = f
-		delete(r.gone, w.Group)
+		r.created++
 	}
 	if number != f.records+1 {
 		damage := at
@@ -348,7 +356,7 @@ func (s *scan) reconcile(table []group) {
 			r.gone[id] = true
 		}
 	}
-	r.pending, r.news = nil, false
+	r.pending, r.news, r.created = nil, false, s.file.header.created
 	r.out.Incomplete = s.file.header.incomplete
 }
 
@@ -357,7 +365,7 @@ func (s *scan) reconcile(table []group) {
 func (s *scan) tableLost() {
 	r := s.r
 	if s.first && (!s.file.sound || s.file.header.prev != 0) {
-		r.news, r.out.Incomplete = true, true
+		r.hide()
 		r.note("the table of segment %d is damaged: groups that wrote nothing since are unknown", s.file.id)
 	}
 }

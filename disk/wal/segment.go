@@ -63,7 +63,7 @@ func (l *Log) rotate() error {
 			return fmt.Errorf("close segment %d: %w", l.id, err)
 		}
 	}
-	h := segmentHeader{id: l.spare.id, prev: l.id, prevEnd: l.off, incomplete: l.incomplete}
+	h := segmentHeader{id: l.spare.id, prev: l.id, prevEnd: l.off, created: l.created, incomplete: l.incomplete}
 	if l.fresh { // nothing of the current segment was ever written: the next one takes its place
 		h.prev, h.prevEnd = l.header.prev, l.header.prevEnd
 		l.live.segments = l.live.segments[:len(l.live.segments)-1]
@@ -74,7 +74,7 @@ func (l *Log) rotate() error {
 	l.live.segments = append(l.live.segments, segmentRef{id: l.id})
 	h.oldest = l.live.segments[0].id
 	l.off, l.bufAt, l.synced, l.fresh, l.stale = 0, 0, 0, true, false
-	l.prevAt, l.prev = 0, l.prev[:0]
+	l.recent.reset()
 	l.header = h
 	l.buf = l.appendHeader(l.buf[:0], &h)
 	l.off = int64(len(l.buf))

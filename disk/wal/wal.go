@@ -24,8 +24,8 @@
 // id and overwritten: its old frames are bound to the old id and no longer frames.
 //
 // Each append begins with an append frame: the offset up to which the segment was synced before the append was written,
-// where the append before it started, and which groups that one wrote. A group frame carries a record number, counting
-// the records of its group.
+// how many groups the log has had, and which groups the appends before it wrote, back to two pages before. A group frame
+// carries a record number, counting the records of its group.
 //
 // # Crash and damage
 //
@@ -40,8 +40,8 @@
 //     narrows this window; Open and Close call it, and the owner calls it when idle.
 //
 // Damage is attributed by record numbers: a group whose next record or table entry continues its count lost nothing. The
-// append frame behind the damage names the groups of the append before it. Groups for which nothing behind the damage
-// speaks are reported as well when the damage may span several appends. What is reported once is written into the table of
+// append frame behind the damage gives the numbers of the groups written shortly before it. Groups for which nothing
+// behind the damage speaks are reported as well when the damage reaches further back. What is reported once is written into the table of
 // a new segment, and reported until the group is dropped or reset. The segments that hold records of a damaged group are
 // set aside under another name when no other group needs them. Recovery of the other groups is not affected.
 package wal
