@@ -137,6 +137,14 @@ func (h *clientHost) Publish(s *session.Session, m *route.Message) bool {
 	return s.Table().Route(m.Subject, m) > 0
 }
 
+// Session implements session.Host.
+func (h *clientHost) Session(id event.ConnID) *session.Session {
+	if c := h.sessions[id]; c != nil {
+		return c.session
+	}
+	return nil
+}
+
 // Ready implements session.Host.
 func (h *clientHost) Ready(s *session.Session) []byte {
 	h.ready = append(h.ready, s)

@@ -90,6 +90,9 @@ type ConnOut struct {
 	Gate, Admit bool
 	// Limits, when they are not zero, are new limits for the connection's parser.
 	Limits wire.Limits
+	// StallNanos is how long the connection's reader should wait before it reads on, because it publishes faster than
+	// somebody takes; 0: not at all. Nothing but speed depends on it.
+	StallNanos int64
 }
 
 // Level is the severity of a log line.

@@ -55,6 +55,9 @@ func (n *network) Send(out []event.ConnOut) {
 				}
 			})
 		}
+		if o.StallNanos > 0 {
+			c.Stall(time.Duration(o.StallNanos))
+		}
 		if len(o.Bytes) > 0 {
 			c.Queue(o.Bytes)
 			n.touched = append(n.touched, c)

@@ -126,5 +126,8 @@ func (s *Session) Deliver(sub *route.Sub, m *route.Message) bool {
 		s.removeSub(sub)
 	}
 	s.checkPending()
+	if s.reason == 0 {
+		s.slowDown(m.From)
+	}
 	return true
 }

@@ -59,6 +59,13 @@ func (b *broker) Ready(s *Session) []byte {
 	return nil
 }
 
+func (b *broker) Session(id event.ConnID) *Session {
+	if c := b.clients[id]; c != nil {
+		return c.session
+	}
+	return nil
+}
+
 // open connects a client.
 func (b *broker) open(id event.ConnID, config *Config) *client {
 	c := &client{parser: wire.NewParser(config.Limits)}

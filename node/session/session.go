@@ -50,6 +50,8 @@ type Host interface {
 	// Ready is called when the session begins to have something for Take, once until Take. It returns a buffer for the
 	// bytes, whose contents do not matter; nil is one.
 	Ready(s *Session) []byte
+	// Session is the session of another connection; nil when it is gone.
+	Session(id event.ConnID) *Session
 }
 
 // Params is what distinguishes a session from others of the server.
@@ -151,10 +153,6 @@ func (s *Session) Subs() []*route.Sub { return s.subs }
 
 // PendingBytes counts bytes that wait to be sent, here and at the host.
 func (s *Session) PendingBytes() int { return len(s.out) + s.flightBytes }
-
-// Congested reports that the client is close to being closed as too slow: three quarters of the pending bytes it may have
-// wait to be sent. Whoever publishes to it had better be slowed down.
-func (s *Session) Congested() bool { return s.PendingBytes() > s.config.PendingBytesMax/4*3 }
 
 // Closed returns why the session has ended, 0 while it goes on. An ended session ignores everything.
 func (s *Session) Closed() wire.Reason { return s.reason }

@@ -55,6 +55,7 @@ type Conn struct {
 	closed  bool
 	reason  wire.Reason
 	control func(*wire.Parser) // to be applied by the reader before it parses on
+	stall   time.Duration      // for the reader to wait before it reads on
 
 	tryBytes   []byte // argument and results of try
 	tryWritten int
@@ -88,6 +89,13 @@ func (c *Conn) Control(f func(*wire.Parser)) {
 	c.control = f
 }
 
+// Stall has the reader wait once before it reads on, so that the peer is slowed down by its full socket.
+func (c *Conn) Stall(d time.Duration) {
+	c.mu.Lock()
+	c.stall = d
+	c.mu.Unlock()
+}
+
 // Serve reads until the connection ends. It runs on the connection's own goroutine.
 func (c *Conn) Serve() {
 	buffer := make([]byte, ReadBufferMin)
@@ -105,9 +113,20 @@ func (c *Conn) Serve() {
 			c.end(reason)
 			return
 		}
+		c.waitStalled()
 		if n == len(buffer) && len(buffer) < ReadBufferMax {
 			buffer = make([]byte, 2*len(buffer))
 		}
+	}
+}
+
+func (c *Conn) waitStalled() {
+	c.mu.Lock()
+	d := c.stall
+	c.stall = 0
+	c.mu.Unlock()
+	if d > 0 {
+		time.Sleep(d)
 	}
 }
 
