@@ -11,7 +11,7 @@ var _ consumer.Log = (*entry)(nil)
 
 // viewFor returns the view of the filters, which are those of the consumer or those of its next configuration.
 func (e *entry) viewFor(filters []string) *view {
-	if len(filters) == len(e.filters) && (len(filters) == 0 || &filters[0] == &e.filters[0]) {
+	if len(filters) > 0 && len(filters) == len(e.filters) && &filters[0] == &e.filters[0] {
 		return e.view
 	}
 	if slices.Equal(filters, e.view.filters) {

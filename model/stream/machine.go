@@ -13,6 +13,7 @@ import (
 	"weir/model/consumer"
 	"weir/model/effect"
 	"weir/model/jsapi"
+	"weir/model/subject"
 	"weir/spec/assert"
 )
 
@@ -64,7 +65,9 @@ type Machine struct {
 	// lastMsgID is the message id of the last stored message, "" when it had none.
 	lastMsgID string
 	consumers consumers
-	// strays says that there may be messages under subjects which the stream has given up.
+	// patterns are the subjects of the configuration.
+	patterns *subject.Sublist[int]
+	// strays says that there may be messages under other subjects: of before an update, or of publishers that it overtook.
 	strays bool
 	dirty  *dirtySet
 
@@ -101,6 +104,10 @@ func New(o Options) *Machine {
 func (m *Machine) setConfig(config *jsapi.StreamConfig, version uint64) {
 	m.config, m.configVersion = config, version
 	m.configHash = hashText(config.AppendJSON(nil))
+	m.patterns = subject.NewSublist[int]()
+	for i, pattern := range config.Subjects {
+		m.patterns.Insert(pattern, i)
+	}
 	m.dirty.add(headSection)
 }
 

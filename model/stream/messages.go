@@ -53,12 +53,14 @@ func (l *messages) accounted(subjectLen int, size uint32) uint64 {
 	return bytes + fileRecordBytes
 }
 
-// add stores a message behind all others and returns its sequence and the id of its subject.
-func (l *messages) add(text []byte, time int64, size uint32) (seq uint64, id uint32) {
+// add stores a message behind all others. It returns its sequence, the id of its subject, and whether it is the only
+// message of the subject.
+func (l *messages) add(text []byte, time int64, size uint32) (seq uint64, id uint32, fresh bool) {
 	seq = l.last + 1
 	assert.True(seq > l.last, "sequences do not wrap", l.last)
 	id = l.subjects.find(text)
-	if id == noSubject {
+	fresh = id == noSubject
+	if fresh {
 		id = l.subjects.create(text)
 		l.dirty.add(subjectSection | uint64(id/subjectChunk))
 	}
@@ -76,7 +78,7 @@ func (l *messages) add(text []byte, time int64, size uint32) (seq uint64, id uin
 	l.sum += hashMessage(seq, r, hashText(text))
 	l.dirty.add(rowSection | seq/pageRows)
 	l.dirty.add(liveSection | seq/liveChunkSeqs)
-	return seq, id
+	return seq, id, fresh
 }
 
 // remove takes away a message that exists. The id may be free afterwards.

@@ -197,7 +197,11 @@ func (m *Machine) admitNew(p *message) *jsapi.Error {
 
 // store appends a message that passed every check, then makes room for it.
 func (m *Machine) store(p *message) {
-	seq, id := m.log.add(p.subject, m.clock, p.size())
+	seq, id, fresh := m.log.add(p.subject, m.clock, p.size())
+	if fresh && !m.strays && !m.patterns.HasMatch(p.subject) {
+		m.strays = true
+		m.recheckViews()
+	}
 	e := m.out.Add(effect.Store)
 	e.Seq, e.Time, e.Cmd = seq, m.clock, m.batch.Cmd
 	e.Subject, e.Header, e.Payload = p.subject, p.header, p.payload

@@ -162,12 +162,15 @@ func (m *Machine) covers(filter string) bool {
 	return len(m.config.Subjects) > 0
 }
 
-// subjectsChanged looks for messages under subjects that the stream has given up, and rebuilds the views that selected
-// every message and no longer do. The cost is that of the subjects, and of the rebuilt views.
+// subjectsChanged looks for messages under subjects that the stream has given up. The cost is that of the subjects.
 func (m *Machine) subjectsChanged() {
 	m.strays = m.findStrays()
-	vs := &m.consumers.views
-	for _, v := range slices.Clone(vs.whole) {
+	m.recheckViews()
+}
+
+// recheckViews rebuilds the views that selected every message and no longer do.
+func (m *Machine) recheckViews() {
+	for _, v := range slices.Clone(m.consumers.views.whole) {
 		if m.viewKind(v.filters) != wholeStream {
 			m.dropView(v)
 			m.buildView(v)
@@ -176,13 +179,9 @@ func (m *Machine) subjectsChanged() {
 }
 
 func (m *Machine) findStrays() bool {
-	patterns := subject.NewSublist[int]()
-	for i, pattern := range m.config.Subjects {
-		patterns.Insert(pattern, i)
-	}
 	for _, chunk := range m.log.subjects.chunks {
 		for i := range chunk {
-			if text := chunk[i].text; text != "" && !patterns.HasMatch([]byte(text)) {
+			if text := chunk[i].text; text != "" && !m.patterns.HasMatch([]byte(text)) {
 				return true
 			}
 		}
