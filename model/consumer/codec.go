@@ -98,7 +98,10 @@ func RestoreState(data []byte, log Log, options Options) (*State, error) {
 		return nil, fmt.Errorf("restore consumer %d: %w", s.id, err)
 	}
 	s.rules = deriveRules(s.config)
-	s.check()
+	if s.floor.Consumer > s.delivered.Consumer || s.floor.Stream > s.delivered.Stream {
+		return nil, fmt.Errorf("%w: ack floor %d/%d is beyond delivered %d/%d", ErrMalformed,
+			s.floor.Consumer, s.floor.Stream, s.delivered.Consumer, s.delivered.Stream)
+	}
 	return s, nil
 }
 

@@ -256,7 +256,7 @@ func (d *Desk) Flush(now int64) {
 	d.now = now
 	due := len(d.postponed)
 	for _, p := range d.postponed[:due] {
-		d.Pull(now, p.key.group, p.key.id, p.reply, []byte(p.body))
+		d.Pull(now, PullRequest{Group: p.key.group, Consumer: p.key.id, Reply: p.reply, Body: []byte(p.body)})
 	}
 	d.postponed = append(d.postponed[:0], d.postponed[due:]...)
 	for i := 0; i < len(d.ready); i++ {

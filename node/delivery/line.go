@@ -28,7 +28,7 @@ type line struct {
 	active, delivered int64
 	// armed is the deadline in the heap that counts; 0 for none.
 	armed int64
-	// retryAt is when proposals may be made again after one was refused; 0 for now.
+	// retryAt is when proposals may be made again after one was refused; 0 when they may be made.
 	retryAt int64
 	// overdue says that requests may have expired while a proposal was under way.
 	overdue bool

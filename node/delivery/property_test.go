@@ -96,7 +96,7 @@ func (p *watcher) pull(number int) {
 	inbox := fmt.Sprintf("in%d", number)
 	p.clients[inbox] = c
 	p.w.listeners[inbox] = 1
-	p.w.desk.Pull(p.w.now, testGroup, 1, inbox, []byte(body+"}"))
+	p.w.desk.Pull(p.w.now, PullRequest{testGroup, 1, inbox, []byte(body + "}")})
 }
 
 func (p *watcher) step(number int) {
@@ -151,7 +151,7 @@ func (p *watcher) finish(number int) {
 	inbox := fmt.Sprintf("in%d", number)
 	p.clients[inbox] = &client{batch: 100_000}
 	w.listeners[inbox] = 1
-	w.desk.Pull(w.now, testGroup, 1, inbox, []byte(`100000`))
+	w.desk.Pull(w.now, PullRequest{testGroup, 1, inbox, []byte(`100000`)})
 	w.commit()
 	w.tick(200_000_000)
 	p.judge()

@@ -5,20 +5,29 @@ import (
 	"weir/model/jsapi"
 )
 
-// Pull takes a pull request: the body of CONSUMER.MSG.NEXT, or what follows +NXT in an acknowledgement. Without a reply
-// subject it is ignored. Nothing is kept of body.
-func (d *Desk) Pull(now int64, group, id uint64, reply string, body []byte) {
+// PullRequest is a message that asks for messages of a consumer.
+type PullRequest struct {
+	// Group and Consumer identify the consumer.
+	Group, Consumer uint64
+	// Reply is where messages go. Without one the request is ignored.
+	Reply string
+	// Body is the body of CONSUMER.MSG.NEXT, or what follows +NXT in an acknowledgement. Nothing is kept of it.
+	Body []byte
+}
+
+// Pull takes a pull request.
+func (d *Desk) Pull(now int64, r PullRequest) {
 	d.now = now
-	l := d.find(group, id)
-	if l == nil || reply == "" {
+	l := d.find(r.Group, r.Consumer)
+	if l == nil || r.Reply == "" {
 		return
 	}
 	if d.sending > 0 {
-		d.postponed = append(d.postponed, postponed{l.key, reply, string(body)})
+		d.postponed = append(d.postponed, postponed{l.key, r.Reply, string(r.Body)})
 		return
 	}
-	if refusal := d.admit(l, reply, body); refusal != "" {
-		d.sendText(group, []byte(reply), refusal)
+	if refusal := d.admit(l, r.Reply, r.Body); refusal != "" {
+		d.sendText(r.Group, []byte(r.Reply), refusal)
 	}
 }
 

@@ -85,7 +85,7 @@ func (w *fakeWorld) run(t *testing.T, d *datadriven.TestData) string {
 	case "unsub":
 		w.listen(word(d, 0), 0)
 	case "pull":
-		w.desk.Pull(w.now, testGroup, number(d, 0), word(d, 1), []byte(d.Input))
+		w.desk.Pull(w.now, PullRequest{testGroup, number(d, 0), word(d, 1), []byte(d.Input)})
 	case "ack":
 		w.entry = append(w.entry, command.Command{Kind: command.Ack, Consumer: number(d, 0), StreamSeq: number(d, 1)})
 	case "tick":

@@ -4,6 +4,7 @@ import (
 	"weir/model/command"
 	"weir/model/effect"
 	"weir/model/jsapi"
+	"weir/node/delivery"
 	"weir/node/route"
 )
 
@@ -62,7 +63,9 @@ func (a *acks) Deliver(sub *route.Sub, m *route.Message) bool {
 	g.replica.Propose(&c, done)
 	e.markDirty(g)
 	if next {
-		e.desk.Pull(e.now.Mono, uint64(g.id), consumer.ID(), string(m.Reply), body.Next)
+		e.desk.Pull(e.now.Mono, delivery.PullRequest{
+			Group: uint64(g.id), Consumer: consumer.ID(), Reply: string(m.Reply), Body: body.Next,
+		})
 	}
 	return true
 }

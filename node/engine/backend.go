@@ -7,6 +7,7 @@ import (
 	"weir/model/jsapi"
 	"weir/model/meta"
 	"weir/node/api"
+	"weir/node/delivery"
 	"weir/node/route"
 )
 
@@ -114,7 +115,7 @@ func (b *backend) Pull(id, consumer uint64, r *api.Request) {
 	if g == nil || g.damaged != nil {
 		return
 	}
-	b.desk.Pull(b.now.Mono, id, consumer, r.Reply, r.Body)
+	b.desk.Pull(b.now.Mono, delivery.PullRequest{Group: id, Consumer: consumer, Reply: r.Reply, Body: r.Body})
 }
 
 // requests is the engine as the receiver of API requests, on $JS.API.>.
