@@ -42,7 +42,7 @@ type Config struct {
 	Plant Plant
 }
 
-// Limits bound what clients may do. All of them have to be set.
+// Limits bound what clients may do. Numbers have to be set, unless they say otherwise.
 type Limits struct {
 	// ControlLineBytes and PayloadBytes bound one operation.
 	ControlLineBytes, PayloadBytes int
@@ -55,6 +55,8 @@ type Limits struct {
 	// PingIntervalNanos is the time between two pings of an idle connection, PingsOut how many may be unanswered.
 	PingIntervalNanos int64
 	PingsOut          int
+	// NoHeaders refuses messages with headers.
+	NoHeaders bool
 	// AuthTimeoutNanos is the time within which a client has to authenticate.
 	AuthTimeoutNanos int64
 }
@@ -101,7 +103,7 @@ func (c *Config) clients() session.Config {
 	return session.Config{
 		Info: wire.Info{
 			ServerID: c.ServerID, ServerName: c.ServerName, Version: jsapi.Version, Proto: 1, GoVersion: c.GoVersion,
-			Host: c.Host, Port: c.Port, Headers: true, JetStream: c.JetStream.Enabled, ConnectURLs: c.ConnectURLs,
+			Host: c.Host, Port: c.Port, Headers: !c.Limits.NoHeaders, JetStream: c.JetStream.Enabled, ConnectURLs: c.ConnectURLs,
 			APILevel: jsapi.APILevel,
 		},
 		Auth:               c.Auth,

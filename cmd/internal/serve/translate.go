@@ -47,6 +47,7 @@ func nodeConfig(s *settings, self identity) (node.Config, error) {
 			Subscriptions:     max(s.MaxSubscriptions, 0),
 			PingIntervalNanos: s.PingIntervalNanos,
 			PingsOut:          s.PingMax,
+			NoHeaders:         s.NoHeaderSupport,
 			AuthTimeoutNanos:  s.Authorization.TimeoutNanos,
 		},
 		SystemAccount: s.SystemAccount,
