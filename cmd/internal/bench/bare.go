@@ -35,7 +35,7 @@ func bareLoop(dir string, span time.Duration, fill int) (float64, error) {
 	}
 	record := make([]byte, bareRecord)
 	n, begin := 0, time.Now()
-	for ; time.Since(begin) < span; n++ {
+	for ; n == 0 || time.Since(begin) < span; n++ {
 		offset := int64(n) * int64(bareRecord)
 		if fill > 0 {
 			offset %= int64(fill - bareRecord)

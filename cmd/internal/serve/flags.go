@@ -30,8 +30,8 @@ func (f *flags) apply(c *config.Config) {
 	}
 }
 
-// errUsage wraps errors of the command line itself.
-var errUsage = errors.New("usage")
+// usageError is an error of the command line itself.
+type usageError struct{ error }
 
 // parseFlags reads a command line in the form of the standard flag package: one dash or two, "-x v" or "-x=v".
 func parseFlags(args []string) (*flags, error) {
@@ -45,7 +45,7 @@ func parseFlags(args []string) (*flags, error) {
 			f.help = true
 			return f, nil
 		}
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
+		return nil, usageError{err}
 	}
 	switch rest := set.Args(); {
 	case len(rest) == 0:

@@ -46,11 +46,11 @@ func TestLogFlags(t *testing.T) {
 
 func TestWrongFlagsAreUsageErrors(t *testing.T) {
 	for _, args := range []string{"-foo", "-p", "-p x", "-js=perhaps", "-cluster nats://x", "-tls", "--routes=a", "-s"} {
-		if _, err := parseFlags(strings.Fields(args)); !errors.Is(err, errUsage) {
+		if _, err := parseFlags(strings.Fields(args)); !errors.As(err, &usageError{}) {
 			t.Errorf("%q: got %v", args, err)
 		}
 	}
-	if _, err := parseFlags([]string{"foo"}); err == nil || errors.Is(err, errUsage) {
+	if _, err := parseFlags([]string{"foo"}); err == nil || errors.As(err, &usageError{}) {
 		t.Errorf("an unknown command gave %v", err)
 	}
 }

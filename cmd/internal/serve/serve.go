@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -24,9 +25,10 @@ import (
 // Run is the server command: it reads the command line and serves until a signal ends it. The result is the exit code.
 func Run(args []string) int {
 	f, err := parseFlags(args)
+	var wrong usageError
 	switch {
-	case errors.Is(err, errUsage):
-		fmt.Fprintf(os.Stderr, "weir: %v\n%s", errors.Unwrap(err), Usage)
+	case errors.As(err, &wrong):
+		fmt.Fprintf(os.Stderr, "weir: %v\n%s", wrong, Usage)
 		return 2
 	case err != nil:
 		return failed(err)
@@ -85,12 +87,14 @@ func run(s *settings) int {
 	if err != nil {
 		return failed(err)
 	}
+	caught := catch()
+	defer signal.Stop(caught)
 	p := &process{settings: s, sink: sink, log: slog.New(sink), started: time.Now()}
 	if err := p.start(); err != nil {
 		p.fatal(err)
 		return 1
 	}
-	return p.wait()
+	return p.wait(caught)
 }
 
 func (p *process) fatal(err error) {

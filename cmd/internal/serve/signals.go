@@ -14,11 +14,18 @@ var nilContext = context.Background()
 // exitPace is the longest time between two clients that are sent away in lame duck mode.
 const exitPace = time.Second
 
-// wait acts on signals until the server has ended, and returns the exit code.
-func (p *process) wait() int {
-	caught := make(chan os.Signal, 1)
+// signalsMax is how many signals may wait to be acted upon.
+const signalsMax = 16
+
+// catch takes the signals that the server acts upon, before anybody can know that it is there.
+func catch() chan os.Signal {
+	caught := make(chan os.Signal, signalsMax)
 	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP)
-	defer signal.Stop(caught)
+	return caught
+}
+
+// wait acts on signals until the server has ended, and returns the exit code.
+func (p *process) wait(caught <-chan os.Signal) int {
 	quit := make(chan struct{}) // closed when lame duck mode is over
 	ducking := false
 	for {

@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRatioIsAboveOneWhenWeirIsBetter(t *testing.T) {
+	two, four := 2.0, 4.0
+	if r := ratio(&four, &two, true); *r != 2 {
+		t.Errorf("4 op/s against 2 gives %v", *r)
+	}
+	if r := ratio(&two, &four, false); *r != 2 {
+		t.Errorf("2 ms against 4 gives %v", *r)
+	}
+	if ratio(nil, &two, true) != nil || ratio(&two, nil, true) != nil {
+		t.Error("a missing figure gives a ratio")
+	}
+}
+
+func TestMedianOfRounds(t *testing.T) {
+	samples := []sample{{{value: 9}}, {{value: 1}}, {{value: 5}}}
+	if m := median(samples, 0, false); *m != 5 {
+		t.Errorf("median of 9, 1, 5 is %v", *m)
+	}
+	if m := median(samples[:2], 0, false); *m != 1 {
+		t.Errorf("the lower of two middle values of 9, 1 is %v", *m)
+	}
+	if median(nil, 0, false) != nil || median(samples, 0, true) != nil {
+		t.Error("nothing measured gives a median")
+	}
+}
+
+func TestWorksAreChosenByName(t *testing.T) {
+	chosen, err := choose([]string{kvGet, publishAsync})
+	if err != nil || len(chosen) != 2 || chosen[0].name != publishAsync {
+		t.Errorf("chosen %v: %v", chosen, err)
+	}
+	if _, err := choose([]string{"nothing"}); err == nil || !strings.Contains(err.Error(), kvGet) {
+		t.Errorf("an unknown name gave %v", err)
+	}
+}
+
+func TestRowsOfTheTable(t *testing.T) {
+	w := work{name: publishSync1, targets: map[string]string{publishSync1: "goal"}}
+	var samples [columnCount][]sample
+	samples[weirColumn] = []sample{{{work: publishSync1, unit: "op/s", value: 300, cpu: 7}}}
+	samples[alwaysColumn] = []sample{{{work: publishSync1, unit: "op/s", value: 100}}}
+	rows := rowsOf(w, samples)
+	bare := 150.0
+	rows = append(rows, Row{Work: bareAppend, Weir: &bare})
+	compareBare(rows)
+	if r := rows[0]; *r.Weir != 300 || r.PeerDefault != nil || *r.RatioAlways != 3 || *r.RatioBare != 2 || *r.WeirCPU != 7 {
+		t.Errorf("got %+v", r)
+	}
+	var out strings.Builder
+	if err := WriteTable(&out, rows); err != nil || !strings.Contains(out.String(), "goal (bare 2.00)") {
+		t.Errorf("table is\n%s", out.String())
+	}
+}
+
+// TestBareLoopNeedsNoServer runs the one work that measures the disk alone, end to end.
+func TestBareLoopNeedsNoServer(t *testing.T) {
+	rows, err := Run(context.Background(), Options{
+		Dir: t.TempDir(), Only: []string{bareFilled, bareAppend}, Rounds: 1, Span: 1, Progress: io.Discard,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 2 || slices.ContainsFunc(rows, func(r Row) bool { return r.Weir == nil || *r.Weir <= 0 }) {
+		t.Errorf("rows are %+v", rows)
+	}
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// asCommand makes the test binary behave as weir itself.
+const asCommand = "WEIR_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		os.Exit(run(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// server is a weir process of a test.
+type server struct {
+	t     *testing.T
+	dir   string // of its files, kept over restarts
+	args  []string
+	cmd   *exec.Cmd
+	url   string
+	http  string
+	log   *buffer
+	ended chan error
+}
+
+// buffer collects what a process writes.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// patience is how long anything may take.
+const patience = 30 * time.Second
+
+// startServer starts weir on free ports with JetStream in dir.
+func startServer(t *testing.T, dir string, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, dir: dir, args: args}
+	s.start()
+	t.Cleanup(func() {
+		if s.cmd.ProcessState == nil {
+			s.end(syscall.SIGKILL)
+		}
+	})
+	return s
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	args := append([]string{"serve", "-a", "127.0.0.1", "-p", "-1", "-m", "-1", "-js", "-sd", filepath.Join(s.dir, "data"),
+		"--ports_file_dir", s.dir}, s.args...)
+	s.cmd = exec.Command(os.Args[0], args...)
+	s.cmd.Env = append(os.Environ(), asCommand+"=1")
+	s.log = &buffer{}
+	s.cmd.Stderr, s.cmd.Stdout = s.log, s.log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.ended = make(chan error, 1)
+	go func(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }(s.cmd, s.ended)
+	s.await("the line that says that it is ready", func() bool { return strings.Contains(s.log.String(), "Server is ready") })
+	text, err := os.ReadFile(filepath.Join(s.dir, fmt.Sprintf("%s_%d.ports", filepath.Base(os.Args[0]), s.cmd.Process.Pid)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var ports struct{ Nats, Monitoring []string }
+	if err := json.Unmarshal(text, &ports); err != nil || len(ports.Nats) != 1 || len(ports.Monitoring) != 1 {
+		s.t.Fatalf("ports file holds %s: %v", text, err)
+	}
+	s.url, s.http = ports.Nats[0], ports.Monitoring[0]
+}
+
+// await looks again and again whether something is true.
+func (s *server) await(what string, holds func() bool) {
+	s.t.Helper()
+	for limit := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		select {
+		case err := <-s.ended:
+			s.ended <- err
+			s.t.Fatalf("waiting for %s: the server has ended (%v):\n%s", what, err, s.log)
+		default:
+		}
+		if time.Now().After(limit) {
+			s.t.Fatalf("waiting for %s: not after %v:\n%s", what, patience, s.log)
+		}
+	}
+}
+
+// end sends a signal and returns the exit code, -1 after a kill.
+func (s *server) end(signal syscall.Signal) int {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		s.t.Fatalf("the server does not end on %v:\n%s", signal, s.log)
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+func (s *server) connect(options ...nats.Option) *nats.Conn {
+	s.t.Helper()
+	nc, err := nats.Connect(s.url, options...)
+	if err != nil {
+		s.t.Fatalf("connect: %v:\n%s", err, s.log)
+	}
+	s.t.Cleanup(nc.Close)
+	return nc
+}
+
+// command runs weir with arguments to its end.
+func command(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	text, err := cmd.CombinedOutput()
+	if _, ok := err.(*exec.ExitError); err != nil && !ok {
+		t.Fatal(err)
+	}
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+func TestExitCodesAndTexts(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.conf")
+	if err := os.WriteFile(bad, []byte("port: 4222\nprot: 1\ncluster {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"-v", 0, "weir: v"},
+		{"version", 0, "compatible with nats-server v2.15.2"},
+		{"-h", 0, "Usage: weir [serve] [options]"},
+		{"serve --help", 0, "Usage: weir [serve] [options]"},
+		{"help bench", 0, "fresh\ndirectories"},
+		{"-foo", 2, "flag provided but not defined: -foo"},
+		{"serve -p x", 2, "invalid value"},
+		{"-tls", 2, "not supported by this version of weir"},
+		{"-c /nonexistent/a.conf", 1, "no such file"},
+		{"-t -c " + bad, 1, `bad.conf:2:1: unknown field "prot"`},
+		{"-c " + bad, 1, `option "cluster" is not supported by this version of weir`},
+		{"check", 1, "not part of this version"},
+		{"frobnicate", 1, "unknown command"},
+		{"sim --nodes 3", 2, "--nodes 1"},
+		{"bench --replicas 3", 1, "runs one node"},
+	} {
+		out, code := command(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("weir %s: exit code %d (want %d), output %.300q (want %q in it)", c.args, code, c.code, out, c.want)
+		}
+	}
+}
+
+func TestSignalsEndTheServerInOrder(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		s := startServer(t, t.TempDir())
+		closed := make(chan struct{})
+		s.connect(nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+		if code := s.end(signal); code != 0 {
+			t.Errorf("%v: exit code %d:\n%s", signal, code, s.log)
+		}
+		select {
+		case <-closed:
+		case <-time.After(patience):
+			t.Errorf("%v: the client is not closed", signal)
+		}
+		if left, _ := filepath.Glob(filepath.Join(s.dir, "*.ports")); len(left) > 0 {
+			t.Errorf("%v: %s is left behind", signal, left)
+		}
+	}
+}
+
+func TestReloadIsRefusedInTheLog(t *testing.T) {
+	s := startServer(t, t.TempDir())
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	s.await("the refusal", func() bool { return strings.Contains(s.log.String(), "reload is not supported") })
+}
+
+func TestLameDuckTellsClientsAndEnds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.conf")
+	text := "lame_duck_duration: \"30s\"\nlame_duck_grace_period: \"10ms\"\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, t.TempDir(), "-c", file)
+	told := make(chan struct{})
+	s.connect(nats.NoReconnect(), nats.LameDuckModeHandler(func(*nats.Conn) { close(told) }))
+	if code := s.end(syscall.SIGUSR2); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, s.log)
+	}
+	select {
+	case <-told:
+	case <-time.After(patience):
+		t.Error("the client is not told")
+	}
+}
+
+func TestMonitoringAnswers(t *testing.T) {
+	s := startServer(t, t.TempDir())
+	s.connect()
+	for path, want := range map[string]string{
+		"/varz": `"connections": 1`, "/connz": `"num_connections": 1`, "/jsz": `"streams": 0`, "/healthz": `{"status":"ok"}`,
+		"/subsz": `"num_subscriptions"`, "/": "/varz", "/nope": "404 page not found", "/connz?sort=x": "invalid sorting option: x",
+	} {
+		response, err := http.Get(s.http + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body bytes.Buffer
+		if _, err := body.ReadFrom(response.Body); err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if !strings.Contains(body.String(), want) {
+			t.Errorf("%s: %s", path, body.String())
+		}
+	}
+}
+
+func TestSecondServerIsKeptOffTheDirectory(t *testing.T) {
+	s := startServer(t, t.TempDir())
+	out, code := command(t, "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", filepath.Join(s.dir, "data"))
+	if code != 1 || !strings.Contains(out, "lock") {
+		t.Errorf("exit code %d, output %s", code, out)
+	}
+}
