@@ -10,6 +10,10 @@ import (
 // leader proposes another Tick.
 const ExpireMax = 4096
 
+// expireStepNanos is the grain of the deadlines of max_age: a busy stream expires many messages ten times a second, rather
+// than each one at its own nanosecond.
+const expireStepNanos = 100_000_000
+
 // maxPerSubject is the limit per subject, 0 for none.
 func (m *Machine) maxPerSubject() uint64 {
 	limit := m.config.MaxMsgsPerSubject
@@ -83,9 +87,10 @@ func (m *Machine) enforceTotals() {
 	}
 }
 
-// enforceAll trims the stream to limits that were lowered. It costs the subjects and what it removes.
-func (m *Machine) enforceAll() {
-	if m.maxPerSubject() > 0 {
+// enforceAll trims the stream to the limits of a new configuration. It costs what it removes, and the subjects when the
+// limit per subject is lower than the one before (0 for none).
+func (m *Machine) enforceAll(perSubjectBefore uint64) {
+	if limit := m.maxPerSubject(); limit > 0 && (perSubjectBefore == 0 || limit < perSubjectBefore) {
 		for i := range m.log.subjects.chunks {
 			for j := range uint32(subjectChunk) {
 				m.enforceSubject(uint32(i)*subjectChunk + j)
@@ -127,7 +132,8 @@ func (m *Machine) Deadline() int64 {
 		}
 	}
 	if age := int64(m.config.MaxAge); age > 0 && m.log.live.Len() > 0 {
-		consider(addNanos(m.log.pages.at(m.log.first).time, age))
+		at := addNanos(m.log.pages.at(m.log.first).time, age)
+		consider(addNanos(at, expireStepNanos-1) / expireStepNanos * expireStepNanos)
 	}
 	consider(m.dedup.deadline(int64(m.config.DuplicateWindow)))
 	for _, e := range m.consumers.byID {

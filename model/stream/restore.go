@@ -159,11 +159,16 @@ func (m *Machine) restoreSubjects(r *reader, chunk uint64) {
 		text := r.bytes()
 		id := chunk*subjectChunk + index
 		if r.bad || step >= subjectChunk || index >= subjectChunk || id >= uint64(noSubject) || len(text) == 0 ||
-			table.find(text) != noSubject || table.taken(uint32(id)) {
+			table.taken(uint32(id)) {
 			r.bad = true
 			return
 		}
+		before := table.index.Len()
 		table.place(uint32(id), string(text))
+		if table.index.Len() == before {
+			r.bad = true
+			return
+		}
 		table.next = max(table.next, uint32(id)+1)
 	}
 }

@@ -19,6 +19,7 @@ func (m *Machine) putStream(c *command.Command) {
 	config, err := jsapi.ParseStreamConfig(c.Config)
 	assert.True(err == nil, "configuration of a stream in the log is well-formed", m.applied, uint64(len(c.Config)))
 	assert.True(config.Storage == m.config.Storage, "storage type of a stream does not change", c.Version)
+	perSubject := m.maxPerSubject()
 	resubjected := !slices.Equal(config.Subjects, m.config.Subjects)
 	newborn := m.log.first == 0 && m.log.last == 0
 	// What is out of the old window stays forgotten when the new one is longer.
@@ -30,7 +31,7 @@ func (m *Machine) putStream(c *command.Command) {
 	if resubjected {
 		m.subjectsChanged()
 	}
-	m.enforceAll()
+	m.enforceAll(perSubject)
 	if config.DuplicateWindow == 0 {
 		m.dedup.clear()
 	}
