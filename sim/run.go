@@ -135,6 +135,7 @@ func (r *run) phases() []verdict.Finding {
 		return f
 	}
 	r.phase(3)
+	r.load.Close()
 	return verdict.Judge(r.plan, &r.load.Observations)
 }
 

@@ -26,7 +26,7 @@ func SearchOrder(records []history.Record, final *history.Final, rules *Rules, s
 	j.found = nil
 	limits := models.Limits{MaxMsgs: rules.MaxMsgs, MaxMsgsPerSubject: rules.MaxMsgsPerSubject, Forgets: rules.Forgets}
 	budget := &models.Budget{Limit: steps}
-	j.search("stream", models.Stream(limits, budget), j.records, budget)
+	j.search("stream", models.Stream(j.records, limits, budget), j.records, budget)
 	for _, subject := range j.literals() {
 		own := j.ofKey(subject)
 		budget = &models.Budget{Limit: steps}

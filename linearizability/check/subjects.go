@@ -73,7 +73,8 @@ func (j *judge) mayBeEmpty(subject string, before int64) bool {
 		if d.Call > before || d.Kind == history.Publish {
 			continue
 		}
-		if d.Kind == history.DeleteMsg || d.Keep == 0 && (d.Subject == "" || overlaps(d.Subject, subject)) {
+		all := d.Keep == 0 || d.Subject != subject // What is kept may be of other subjects.
+		if d.Kind == history.DeleteMsg || all && (d.Subject == "" || overlaps(d.Subject, subject)) {
 			return true
 		}
 	}

@@ -11,6 +11,8 @@ import (
 
 // key is the state of one subject.
 type key struct {
+	// done counts the answered operations that led to this state.
+	done int
 	// current is the newest revision that can be read; 0 is none.
 	current uint64
 	// highest is the highest revision with a known number that was ever written.
@@ -26,14 +28,21 @@ type key struct {
 // The order of the writes is known from their revisions, and the model insists on it early: a write may only follow the
 // known write before it. That does not change the verdict and saves most of the search.
 func Key(records []history.Record, budget *Budget) porcupine.Model {
-	before := predecessors(records)
+	before, answered := predecessors(records), countAnswered(records)
 	return porcupine.Model{
 		Init: func() any { return key{} },
 		Step: func(state, input, _ any) (bool, any) {
 			if !budget.spend() {
 				return false, state
 			}
-			return state.(key).step(input.(*history.Record), before)
+			k, r := state.(key), input.(*history.Record)
+			if r.Outcome == history.Unknown && r.Seq == 0 {
+				next := k.maybe(r, before)
+				return next != k || k.done == answered, next
+			}
+			ok, next := k.step(r, before)
+			next.done = k.done + 1
+			return ok, next
 		},
 		Hash: func(state any) uint64 {
 			k := state.(key)
@@ -73,7 +82,24 @@ func predecessors(records []history.Record) map[uint64]uint64 {
 	return before
 }
 
-func (k key) step(r *history.Record, before map[uint64]uint64) (bool, any) {
+// maybe is the state after an unanswered operation that happens now; the same state when it changes nothing.
+func (k key) maybe(r *history.Record, before map[uint64]uint64) key {
+	switch r.Kind {
+	case history.Publish:
+		if r.ExpectSubject.Set {
+			if ok, _ := k.pin(r.ExpectSubject.Seq, before); !ok {
+				return k
+			}
+		}
+		return key{done: k.done, highest: k.highest, floating: true}
+	case history.Purge:
+		return key{done: k.done, highest: k.highest}
+	default:
+		return k
+	}
+}
+
+func (k key) step(r *history.Record, before map[uint64]uint64) (bool, key) {
 	switch r.Kind {
 	case history.Publish:
 		return k.publish(r, before)
@@ -86,7 +112,7 @@ func (k key) step(r *history.Record, before map[uint64]uint64) (bool, any) {
 	}
 }
 
-func (k key) publish(r *history.Record, before map[uint64]uint64) (bool, any) {
+func (k key) publish(r *history.Record, before map[uint64]uint64) (bool, key) {
 	switch {
 	case r.Outcome == history.Rejected:
 		if !r.ExpectSubject.Set || !r.Observed {
@@ -96,9 +122,9 @@ func (k key) publish(r *history.Record, before map[uint64]uint64) (bool, any) {
 			return false, k
 		}
 		return k.pin(r.Seq, before)
-	case r.Duplicate:
+	case r.Outcome == history.OK && r.Duplicate:
 		return true, k
-	case r.Stored():
+	default:
 		if prev, known := before[r.Seq]; !known || k.highest != prev {
 			return false, k
 		}
@@ -108,18 +134,11 @@ func (k key) publish(r *history.Record, before map[uint64]uint64) (bool, any) {
 			}
 		}
 		return true, key{current: r.Seq, highest: r.Seq}
-	default: // Unknown, and seen nowhere.
-		if r.ExpectSubject.Set {
-			if ok, _ := k.pin(r.ExpectSubject.Seq, before); !ok {
-				return true, k
-			}
-		}
-		return true, key{highest: k.highest, floating: true}
 	}
 }
 
 // pin is the state after learning that the newest revision is rev, or false if it cannot be.
-func (k key) pin(rev uint64, before map[uint64]uint64) (bool, any) {
+func (k key) pin(rev uint64, before map[uint64]uint64) (bool, key) {
 	if !k.floating {
 		return k.current == rev, k
 	}

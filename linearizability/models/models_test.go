@@ -67,11 +67,11 @@ func TestStreamModelKnowsLimitsPurgesAndDuplicates(t *testing.T) {
 		ok(history.Record{ID: 9, Kind: history.GetSeq, At: 2}, 9),
 	}
 	limits := Limits{MaxMsgsPerSubject: 1}
-	if !judge(Stream(limits, &Budget{Limit: 1000}), records) {
+	if !judge(Stream(records, limits, &Budget{Limit: 1000}), records) {
 		t.Fatal("refused")
 	}
 	records[4].Messages = 3
-	if judge(Stream(limits, &Budget{Limit: 1000}), records) {
+	if judge(Stream(records, limits, &Budget{Limit: 1000}), records) {
 		t.Fatal("the limit of one message per subject is not enforced")
 	}
 }

@@ -31,6 +31,8 @@ type seenID struct {
 
 // log is the state of a stream. Its slices are never modified in place.
 type log struct {
+	// done counts the answered operations that led to this state.
+	done     int
 	last     uint64
 	messages []message
 	ids      []seenID
@@ -38,15 +40,30 @@ type log struct {
 }
 
 // Stream is the model of one whole stream: publishes with deduplication and expectations, all reads, purges, deletes,
-// and limits that discard old messages.
-func Stream(limits Limits, budget *Budget) porcupine.Model {
+// and limits that discard old messages. records are the whole history, resolved.
+//
+// An unanswered operation that would change nothing is only placed behind all answered ones: any earlier place leads to
+// the same states, and trying them all is what makes searches endless.
+func Stream(records []history.Record, limits Limits, budget *Budget) porcupine.Model {
+	answered := countAnswered(records)
 	return porcupine.Model{
 		Init: func() any { return &log{} },
 		Step: func(state, input, _ any) (bool, any) {
 			if !budget.spend() {
 				return false, state
 			}
-			return state.(*log).step(input.(*history.Record), &limits)
+			l, r := state.(*log), input.(*history.Record)
+			if r.Outcome == history.Unknown && r.Seq == 0 {
+				next := l.maybe(r, &limits)
+				return next != l || l.done == answered, next
+			}
+			ok, next := l.step(r, &limits)
+			if !ok {
+				return false, l
+			}
+			counted := *next
+			counted.done = l.done + 1
+			return true, &counted
 		},
 		Equal: func(a, b any) bool {
 			x, y := a.(*log), b.(*log)
@@ -62,7 +79,43 @@ func Stream(limits Limits, budget *Budget) porcupine.Model {
 	}
 }
 
-func (l *log) step(r *history.Record, limits *Limits) (bool, any) {
+// countAnswered counts the records whose place in the order is bounded, or whose effect is known.
+func countAnswered(records []history.Record) int {
+	count := 0
+	for i := range records {
+		if records[i].Outcome != history.Unknown || records[i].Seq != 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// maybe is the state after an unanswered operation that happens now; the same pointer when it changes nothing.
+func (l *log) maybe(r *history.Record, limits *Limits) *log {
+	switch r.Kind {
+	case history.Publish:
+		if l.accepts(r) && l.find(r.MsgID) == 0 {
+			return l.append(r, limits)
+		}
+	case history.Purge:
+		if next, removed := l.purge(r); removed > 0 {
+			return next
+		}
+	case history.DeleteMsg:
+		if l.at(r.At).seq != 0 {
+			return l.without(r.At)
+		}
+	}
+	return l
+}
+
+// accepts says whether the expectations of a publish hold.
+func (l *log) accepts(r *history.Record) bool {
+	return (!r.ExpectLast.Set || r.ExpectLast.Seq == l.last) &&
+		(!r.ExpectSubject.Set || r.ExpectSubject.Seq == l.lastOn(r.Subject).seq)
+}
+
+func (l *log) step(r *history.Record, limits *Limits) (bool, *log) {
 	switch r.Kind {
 	case history.Publish:
 		return l.publish(r, limits)
@@ -75,35 +128,31 @@ func (l *log) step(r *history.Record, limits *Limits) (bool, any) {
 	case history.Info:
 		return r.Seq == l.last && r.Messages == uint64(len(l.messages)), l
 	case history.Purge:
-		next, removed := l.purge(r)
 		if r.Outcome == history.Rejected {
 			return true, l
 		}
-		return r.Outcome == history.Unknown || removed == r.Messages, next
+		next, removed := l.purge(r)
+		return removed == r.Messages, next
 	case history.DeleteMsg:
-		return l.remove(r)
+		if found := l.at(r.At).seq != 0; !found || r.Outcome == history.Rejected {
+			return !found && r.Outcome == history.Rejected, l
+		}
+		return true, l.without(r.At)
 	default:
 		return false, l
 	}
 }
 
-func (l *log) publish(r *history.Record, limits *Limits) (bool, any) {
+func (l *log) publish(r *history.Record, limits *Limits) (bool, *log) {
 	known := l.find(r.MsgID)
-	matches := (!r.ExpectLast.Set || r.ExpectLast.Seq == l.last) &&
-		(!r.ExpectSubject.Set || r.ExpectSubject.Seq == l.lastOn(r.Subject).seq)
 	switch {
 	case r.Outcome == history.Rejected:
-		return l.refuses(r, matches), l
+		return l.refuses(r, l.accepts(r)), l
 	case r.Outcome == history.OK && r.Duplicate:
 		return known == r.Seq, l
-	case r.Outcome == history.OK || r.Seq != 0:
-		if !matches || r.Seq != l.last+1 || (known != 0 && !limits.Forgets) {
+	default:
+		if !l.accepts(r) || r.Seq != l.last+1 || (known != 0 && !limits.Forgets) {
 			return false, l
-		}
-		return true, l.append(r, limits)
-	default: // Unknown, and seen nowhere.
-		if !matches || known != 0 {
-			return true, l
 		}
 		return true, l.append(r, limits)
 	}
@@ -124,7 +173,7 @@ func (l *log) refuses(r *history.Record, matches bool) bool {
 }
 
 func (l *log) append(r *history.Record, limits *Limits) *log {
-	next := &log{last: l.last + 1, ids: l.ids}
+	next := &log{done: l.done, last: l.last + 1, ids: l.ids}
 	kept := slices.Clone(l.messages)
 	if r.Rollup {
 		kept = slices.DeleteFunc(kept, func(m message) bool { return m.subject == r.Subject })
@@ -173,7 +222,7 @@ func (l *log) purge(r *history.Record) (*log, uint64) {
 	}
 	removed := count - min(r.Keep, count)
 	left := removed
-	next := &log{last: l.last, ids: l.ids}
+	next := &log{done: l.done, last: l.last, ids: l.ids}
 	next.messages = slices.DeleteFunc(slices.Clone(l.messages), func(m message) bool {
 		if left == 0 || !matches(m) {
 			return false
@@ -185,18 +234,12 @@ func (l *log) purge(r *history.Record) (*log, uint64) {
 	return next, removed
 }
 
-func (l *log) remove(r *history.Record) (bool, any) {
-	found := l.at(r.At).seq != 0
-	if r.Outcome == history.Rejected {
-		return !found, l
-	}
-	if !found {
-		return r.Outcome == history.Unknown, l
-	}
-	next := &log{last: l.last, ids: l.ids}
-	next.messages = slices.DeleteFunc(slices.Clone(l.messages), func(m message) bool { return m.seq == r.At })
+// without is the log without the message at the sequence, which is there.
+func (l *log) without(seq uint64) *log {
+	next := &log{done: l.done, last: l.last, ids: l.ids}
+	next.messages = slices.DeleteFunc(slices.Clone(l.messages), func(m message) bool { return m.seq == seq })
 	next.rehash()
-	return true, next
+	return next
 }
 
 func (l *log) rehash() {

@@ -8,7 +8,8 @@ import (
 )
 
 // watch judges one ordered push consumer: its deliveries are numbered without gaps, ascend in the stream, hold what was
-// written, and skip nothing that was there to be delivered.
+// written, and skip nothing that was there to be delivered. A message that is removed between the recording of its
+// delivery and the reading of its bytes leaves a gap in the numbers; clients then begin anew.
 func watch(p *plan.Plan, o *workload.Observations, w *workload.Watch) []Finding {
 	var found []Finding
 	name := p.Streams[w.Stream].Name
@@ -16,13 +17,15 @@ func watch(p *plan.Plan, o *workload.Observations, w *workload.Watch) []Finding 
 		found = append(found, Finding{Class: "watch", At: at, Detail: name + " " + w.Filter + ": " + sprintf(format, args...)})
 	}
 	known := writers(p, o, w.Stream)
-	last := uint64(0)
+	removed := removes(p, o, w.Stream)
+	last, number := uint64(0), uint64(0)
 	seen := make(map[uint64]bool, len(w.Seen))
 	for i := range w.Seen {
 		d := &w.Seen[i]
-		if d.ConsumerSeq != uint64(i+1) {
-			fail(d.At, "delivery %d has the number %d", i+1, d.ConsumerSeq)
+		if d.ConsumerSeq <= number || d.ConsumerSeq != number+1 && !removed {
+			fail(d.At, "the delivery with the number %d came after that with %d", d.ConsumerSeq, number)
 		}
+		number = d.ConsumerSeq
 		if d.StreamSeq <= last {
 			fail(d.At, "sequence %d came after %d", d.StreamSeq, last)
 		}

@@ -191,6 +191,18 @@ func (l *Workload) Waiting() string {
 	return text
 }
 
+// Close ends the watches of connections that are dead without their client having noticed.
+func (l *Workload) Close() {
+	for _, c := range l.clients {
+		if c.link.Alive() {
+			continue
+		}
+		for _, w := range c.watches {
+			w.Ended = l.world.Now()
+		}
+	}
+}
+
 // Settle says that faults are over: from now on everything delivered is acknowledged and confirmed.
 func (l *Workload) Settle() { l.steady = true }
 

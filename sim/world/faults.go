@@ -126,24 +126,39 @@ func strategyNamed(name string) memfs.Strategy {
 	return memfs.KeepAll
 }
 
-// rot damages a byte of one file of the kind that the fault names, if there is one with content.
+// rot damages a byte of one file of the kind that the fault names, if there is one with content. What the last write to
+// the log put there is spared: nothing can tell damage of the newest append, with no mark behind it, from a write that
+// the power cut short, and with a single copy that loss is beyond what the server promises.
 func (w *World) rot(f *plan.Fault) {
-	parts := map[string]string{"log": "wal", "blocks": "msgs", "checkpoint": "checkpoint"}
+	parts := map[string]string{"log": "/wal/", "blocks": "/msgs", "checkpoint": "/checkpoint"}
 	var names []string
+	var sizes []uint64
 	for _, name := range w.disk.Files(Dir) {
-		if strings.Contains(name, parts[f.Disk]) && w.disk.Size(name) > 0 {
-			names = append(names, name)
+		size := w.disk.Size(name)
+		if name == w.lastLogWrite.Name {
+			size = min(size, w.lastLogWrite.Off)
+		}
+		if strings.Contains(name, parts[f.Disk]) && size > 0 {
+			names, sizes = append(names, name), append(sizes, uint64(size))
 		}
 	}
 	if len(names) == 0 {
 		return
 	}
 	n := uint64(f.N)
-	name := names[n%uint64(len(names))]
-	size := uint64(w.disk.Size(name))
+	at := n % uint64(len(names))
 	kind := memfs.Rot(n / 3 % 4)
-	if err := w.disk.Damage(name, kind, int64(n/7%size)); err == nil {
+	if err := w.disk.Damage(names[at], kind, int64(n/7%sizes[at])); err == nil {
 		w.machine.rotten = true
-		w.trace.Note("rot of " + name)
+		w.trace.Note("rot of " + names[at])
 	}
+}
+
+// noteLogWrites remembers where the log was written last.
+func (w *World) noteLogWrites() {
+	w.disk.OnOp(func(op memfs.Op) {
+		if op.Kind == memfs.OpWrite && strings.Contains(op.Name, "/wal/") && !strings.HasSuffix(op.Name, "/mark") {
+			w.lastLogWrite = op
+		}
+	})
 }

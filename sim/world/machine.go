@@ -229,6 +229,7 @@ func (w *World) partly(batch []event.Op, calls uint64) {
 
 func (w *World) crashDisk(strategy memfs.Strategy) {
 	w.disk = w.disk.Crash(strategy, w.key.Draw("crash", uint64(w.machine.gen)))
+	w.noteLogWrites()
 	w.applyDiskFaults()
 }
 

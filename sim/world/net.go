@@ -28,6 +28,9 @@ type Link struct {
 // Open says whether the client may use the link.
 func (l *Link) Open() bool { return l.clientOpen }
 
+// Alive says whether the node is still at the other end. A client cannot know; a judge can.
+func (l *Link) Alive() bool { return l.clientOpen && l.nodeOpen }
+
 // poison overwrites bytes whose time is over, so that whoever kept them is found out.
 func poison(b []byte) {
 	for i := range b {

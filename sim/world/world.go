@@ -71,7 +71,9 @@ type World struct {
 
 	disk    *memfs.FS
 	machine machine
-	active  []int // faults under way that the disk must know of, by number
+	// lastLogWrite is the last write to a segment of the log.
+	lastLogWrite memfs.Op
+	active       []int // faults under way that the disk must know of, by number
 
 	digests digests
 }
@@ -123,6 +125,7 @@ func New(p *plan.Plan, tr *trace.Trace) *World {
 		disk:  memfs.New(memfs.Options{SectorBytes: p.Disk.SectorBytes, Seed: p.Seed}),
 	}
 	w.machine.slow = 1
+	w.noteLogWrites()
 	w.digests.seen = map[applied]uint64{}
 	for i := range p.Faults {
 		w.queue.Push(sched.Event{At: p.Faults[i].AtMillis * 1_000_000, Kind: evFault, N: uint64(i)})
