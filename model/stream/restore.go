@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"weir/model/consumer"
 	"weir/model/jsapi"
 	"weir/model/seqset"
+	"weir/model/subject"
 	"weir/spec/assert"
 )
 
@@ -51,6 +53,7 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 	var err error
 	switch chunk := id & sectionChunkMask; id &^ sectionChunkMask {
 	case headSection:
+		r.bad = chunk != 0
 		err = m.restoreHead(&r)
 	case rowSection:
 		m.restoreRows(&r, chunk)
@@ -88,6 +91,9 @@ func (m *Machine) restoreHead(r *reader) error {
 	if err != nil {
 		return fmt.Errorf("restore stream %q: %w", name, err)
 	}
+	if m.restoring.hasHead || slices.ContainsFunc(config.Subjects, func(s string) bool { return !subject.Valid(s) }) {
+		return fmt.Errorf("%w: second head, or a configuration with invalid subjects", ErrMalformed)
+	}
 	m.log.fileSizes = config.Storage == jsapi.FileStorage
 	m.setConfig(config, version)
 	m.strays = r.byte() != 0
@@ -116,12 +122,12 @@ func (m *Machine) restoreRows(r *reader, number uint64) {
 	before := int64(0)
 	for i := range p.rows {
 		time := before + r.varint()
-		subject, size := r.uvarint(), r.uvarint()
-		if subject >= uint64(noSubject) || size>>1 >= sizeHasHeader {
+		subjectID, size := r.uvarint(), r.uvarint()
+		if subjectID >= uint64(noSubject) || size>>1 >= sizeHasHeader {
 			r.bad = true
 			return
 		}
-		p.rows[i] = row{time: time, subject: uint32(subject), size: uint32(size >> 1)}
+		p.rows[i] = row{time: time, subject: uint32(subjectID), size: uint32(size >> 1)}
 		if size&1 != 0 {
 			p.rows[i].size |= sizeHasHeader
 		}
@@ -258,6 +264,9 @@ func (m *Machine) restoreConsumers(t *restoring) error {
 		e.state, e.name = state, state.Name()
 		if state.ID() != c.id || c.id > m.consumers.lastID || m.consumers.findName(e.name) != nil || m.consumers.find(c.id) != nil {
 			return fmt.Errorf("%w: consumer %d is %d, of %d", ErrMalformed, c.id, state.ID(), m.consumers.lastID)
+		}
+		if slices.ContainsFunc(state.Filters(), func(s string) bool { return !subject.Valid(s) }) {
+			return fmt.Errorf("%w: consumer %d has invalid filters", ErrMalformed, c.id)
 		}
 		e.configHash = hashText(state.Config().AppendJSON(nil))
 		e.view = m.acquireView(state.Config().Filters())
