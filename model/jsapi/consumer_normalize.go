@@ -16,6 +16,7 @@ const (
 // its stream. With strictly ("pedantic" in requests) values are refused where they would be corrected. Metadata is
 // brought to its stored form. On error the configuration is in an unspecified state.
 func (c *ConsumerConfig) Normalize(stream *StreamConfig, limits *Limits, strictly bool) *Error {
+	level := c.requiredLevel() // as the client wrote it, before any correction
 	if err := c.clearNegatives(strictly); err != nil {
 		return err
 	}
@@ -30,7 +31,7 @@ func (c *ConsumerConfig) Normalize(stream *StreamConfig, limits *Limits, strictl
 			return err
 		}
 	}
-	c.Metadata = storedMetadata(c.Metadata, c.requiredLevel())
+	c.Metadata = storedMetadata(c.Metadata, level)
 	return nil
 }
 

@@ -67,15 +67,21 @@ func (c *call) streamUpdate(body []byte) {
 		return
 	}
 	config := &request.StreamConfig
-	if err := config.Normalize(c.limits, request.Pedantic); err != nil {
+	err := config.Normalize(c.limits, request.Pedantic)
+	unplaceable := jsapi.CodeStreamReplicasNotSupported.Is(err) // this one is reported after a missing stream
+	switch {
+	case err != nil && !unplaceable:
 		c.refuse(err)
 		return
-	}
-	if config.Name != c.stream {
+	case config.Name != c.stream:
 		c.refuse(jsapi.CodeStreamMismatch.Err())
 		return
 	}
 	c.withStream(func(entry *meta.Stream, s Stream) {
+		if unplaceable {
+			c.refuse(err)
+			return
+		}
 		if err := config.CheckUpdate(entry.Config); err != nil {
 			c.refuse(err)
 			return
