@@ -26,6 +26,9 @@ type rig struct {
 	// unread holds back the reports that bytes were written.
 	unread  bool
 	written []event.Input
+
+	disk   *memfs.FS
+	config engine.Config
 }
 
 func newRig(t *testing.T, change func(*engine.Config)) *rig {
@@ -51,12 +54,30 @@ func newRig(t *testing.T, change func(*engine.Config)) *rig {
 	if change != nil {
 		change(&config)
 	}
-	env := node.Env{Clock: (*rigClock)(r), Network: (*rigNetwork)(r), Worker: (*rigWorker)(r), Disk: memfs.New(memfs.Options{})}
-	if r.node, err = node.New(env, node.Config{Engine: config, Dir: "data"}); err != nil {
-		t.Fatal(err)
+	r.disk, r.config = memfs.New(memfs.Options{}), config
+	r.start()
+	return r
+}
+
+func (r *rig) start() {
+	r.t.Helper()
+	env := node.Env{Clock: (*rigClock)(r), Network: (*rigNetwork)(r), Worker: (*rigWorker)(r), Disk: r.disk}
+	var err error
+	if r.node, err = node.New(env, node.Config{Engine: r.config, Dir: "data"}); err != nil {
+		r.t.Fatal(err)
 	}
 	r.settle()
-	return r
+}
+
+// restart ends the process in order and starts another on its data. Clients have to connect again.
+func (r *rig) restart() {
+	r.t.Helper()
+	if err := r.node.Storage().Close(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.config.Boot++
+	r.written = nil
+	r.start()
 }
 
 // settle carries out storage operations until there are none.

@@ -124,6 +124,8 @@ type JetStream struct {
 	SyncAlways bool
 	// Strict refuses unknown fields in API requests.
 	Strict bool
+	// Domain is the name under which clients of other systems reach these streams; "" is none.
+	Domain string
 	// UniqueTag is a prefix of the server tags by which replicas are kept apart.
 	UniqueTag string
 	// Limits bound what clients may ask for.

@@ -40,15 +40,23 @@ func (j *JetStream) take(v value) {
 		{"sync_always", func(v value) { v.truth(&j.SyncAlways) }},
 		{"max_memory_store max_mem_store max_mem", func(v value) { v.size(&j.MaxMemoryBytes) }},
 		{"max_file_store max_file", func(v value) { v.size(&j.MaxFileBytes) }},
+		{"domain", func(v value) { j.takeDomain(v) }},
 		{"unique_tag", func(v value) { v.text(&j.UniqueTag) }},
 		{"limits", func(v value) { j.Limits.take(v) }},
 		// Bounds of the reference server's queues between its parts; this server's queues have fixed bounds.
 		{"max_outstanding_catchup max_buffered_size", func(v value) { var n int64; v.size(&n) }},
 		{"max_buffered_msgs request_queue_limit info_queue_limit", func(v value) { v.number(0, math.MaxInt32) }},
-		unsupported("domain extension_hint"),
+		unsupported("extension_hint"),
 		unsupported("cipher key ek encryption_key prev_key prev_ek prev_encryption_key tpm"),
 		unsupported("meta_compact meta_compact_size meta_compact_sync max_concurrent_io"),
 	})
+}
+
+func (j *JetStream) takeDomain(v value) {
+	v.text(&j.Domain)
+	if strings.ContainsAny(j.Domain, " \t.*>") {
+		v.problem("invalid domain name: %q may not contain ., * or >", j.Domain)
+	}
 }
 
 func (j *JetStream) takeStoreDir(v value) {

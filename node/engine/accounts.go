@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -74,9 +75,29 @@ func (e *Engine) serve(a *account) {
 		subscribe("$JS.API.>", (*requests)(e))
 		subscribe("$JS.ACK.>", (*acks)(e))
 		subscribe("$JS.FC.>", (*flowControls)(e))
+		if e.config.JetStream.Domain != "" {
+			subscribe("$JS."+e.config.JetStream.Domain+".API.>", (*domainRequests)(e))
+		}
 	case e.config.JetStream.Enabled && a.name != e.config.SystemAccount:
 		subscribe("$JS.API.INFO", (*requests)(e))
 	}
+}
+
+// domainRequests is the engine as the receiver of messages on $JS.<domain>.API.>, the form of subjects for clients that
+// name the domain.
+type domainRequests Engine
+
+// Deliver routes the message again under the subject that it has without a domain. Buckets have their subjects there too:
+// $JS.<domain>.API.$KV.> stands for $KV.>, and $OBJ likewise.
+func (d *domainRequests) Deliver(sub *route.Sub, m *route.Message) bool {
+	e := (*Engine)(d)
+	local := m.Subject[len("$JS..API.")+len(e.config.JetStream.Domain):]
+	if !bytes.HasPrefix(local, []byte("$KV.")) && !bytes.HasPrefix(local, []byte("$OBJ.")) {
+		local = append([]byte("$JS.API."), local...)
+	}
+	mapped := *m
+	mapped.Subject = local
+	return e.servedBy(sub).routes.Route(local, &mapped) > 0
 }
 
 // servedBy is the account in which one of the server's own subscriptions is.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"weir/disk/msgstore"
+	"weir/model/command"
 	"weir/model/effect"
 	"weir/model/jsapi"
 	"weir/node/replica"
@@ -84,9 +85,20 @@ func (e *Engine) answer(g *group, batch *replica.Batch, result *effect.Effect) {
 		return
 	}
 	e.scratch = jsapi.AppendPubAck(e.scratch[:0], jsapi.PubAck{
-		Stream: g.entry.Name, Seq: result.Seq, Duplicate: result.Flag,
+		Stream: g.entry.Name, Domain: e.config.JetStream.Domain, Seq: result.Seq, Duplicate: result.Flag,
 	})
 	g.account.send(reply, nil, e.scratch)
+}
+
+// endMemoryConsumers ends the consumers that were asked to be kept in memory, when the process that had them in memory is
+// gone and no other replica had: clients look out for that, and make them anew.
+func (e *Engine) endMemoryConsumers(g *group) {
+	for _, c := range g.stream.Consumers() {
+		if c.Config().MemoryStorage {
+			g.replica.Propose(&command.Command{Kind: command.DeleteConsumer, Name: []byte(c.Name()), Consumer: c.ID()}, nil)
+			e.markDirty(g)
+		}
+	}
 }
 
 // served runs what waited for the group to serve for the first time.
@@ -96,6 +108,7 @@ func (e *Engine) served(g *group) {
 	}
 	g.started = true
 	e.followCatalog(g)
+	e.endMemoryConsumers(g)
 	e.desk.StreamLed(e.now.Mono, uint64(g.id))
 	waiting := g.creating
 	g.creating = nil

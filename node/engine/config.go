@@ -71,6 +71,8 @@ type JetStream struct {
 	Limits jsapi.Limits
 	// Strict refuses requests with unknown JSON fields.
 	Strict bool
+	// Domain is the name under which the API can be reached as well, "" for none: a subject token.
+	Domain string
 	// CacheBytes bounds the message bytes that are kept in memory for reading; 0 means CacheBytesDefault.
 	CacheBytes int
 	// CheckpointBytes is how many bytes of log a group gathers before it is checkpointed; 0 means
@@ -103,7 +105,7 @@ func (c *Config) clients() session.Config {
 	return session.Config{
 		Info: wire.Info{
 			ServerID: c.ServerID, ServerName: c.ServerName, Version: jsapi.Version, Proto: 1, GoVersion: c.GoVersion,
-			Host: c.Host, Port: c.Port, Headers: !c.Limits.NoHeaders, JetStream: c.JetStream.Enabled, ConnectURLs: c.ConnectURLs,
+			Host: c.Host, Port: c.Port, Headers: !c.Limits.NoHeaders, JetStream: c.JetStream.Enabled, Domain: c.JetStream.Domain, ConnectURLs: c.ConnectURLs,
 			APILevel: jsapi.APILevel,
 		},
 		Auth:               c.Auth,

@@ -123,7 +123,8 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	}
 	e.desk = delivery.NewDesk((*desk)(e), delivery.Config{Boot: config.Boot})
 	e.api = api.New(api.Config{
-		ServerName: config.ServerName, Strict: config.JetStream.Strict, PendingBytes: int(config.Limits.PendingBytes),
+		ServerName: config.ServerName, Domain: config.JetStream.Domain, Strict: config.JetStream.Strict,
+		PendingBytes: int(config.Limits.PendingBytes),
 	}, api.Backend{State: (*backend)(e), Groups: (*backend)(e), Broker: (*backend)(e)})
 	for i := range recovered {
 		e.recovered[recovered[i].ID] = &recovered[i]

@@ -133,6 +133,8 @@ type JetStream struct {
 	// Strict says that unknown fields in requests are refused; UniqueTag keeps replicas apart.
 	Strict    bool
 	UniqueTag string
+	// Domain is the name by which clients may address these streams, "" for none.
+	Domain string
 	// Limits bound what clients may ask for; fields that are 0 are not shown.
 	Limits JetStreamLimits
 	// Memory and Storage are held, ReservedMemory and ReservedStorage promised to streams, in bytes.

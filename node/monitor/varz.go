@@ -96,6 +96,7 @@ type jetStreamConfig struct {
 	StoreDir     string `json:"store_dir,omitempty"`
 	SyncInterval int64  `json:"sync_interval,omitempty"`
 	SyncAlways   bool   `json:"sync_always,omitempty"`
+	Domain       string `json:"domain,omitempty"`
 	UniqueTag    string `json:"unique_tag,omitempty"`
 	Strict       bool   `json:"strict,omitempty"`
 }
@@ -125,6 +126,7 @@ func (j *JetStream) config() *jetStreamConfig {
 		StoreDir:     j.StoreDir,
 		SyncInterval: j.SyncIntervalNanos,
 		SyncAlways:   j.SyncIntervalNanos == 0,
+		Domain:       j.Domain,
 		UniqueTag:    j.UniqueTag,
 		Strict:       j.Strict,
 	}

@@ -86,6 +86,7 @@ func jetStream(j *config.JetStream, dir string) engine.JetStream {
 		Enabled:  true,
 		StoreDir: dir,
 		Strict:   j.Strict,
+		Domain:   j.Domain,
 		Limits: jsapi.Limits{
 			DuplicateWindow:     time.Duration(j.Limits.DuplicateWindowNanos),
 			ServerMaxAckPending: int(max(j.Limits.MaxAckPending, 0)),
