@@ -3,6 +3,7 @@ package msgstore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -27,6 +28,10 @@ type Files struct {
 	exists bool       // the directory exists
 	failed error      // of a write or sync; nothing is durable any more through these files
 	plant  Plant
+	// unwritten are ranges that a full disk refused, in order. They are written before anything else.
+	unwritten []BlockWrite
+	// copies are blocks made by Rewrite that no list given to RemoveExcept has named yet.
+	copies []BlockID
 }
 
 // Plant names deliberate faults of this package, for checking that the simulator finds them.
@@ -60,18 +65,38 @@ func ParseFileName(name string) (BlockID, bool) {
 	return BlockID(id), err == nil
 }
 
-// Write writes ranges of blocks. They are durable after Sync. After an error the ranges may be written in part; writing
-// them again is safe.
+// Write writes ranges of blocks. They are durable after Sync. The bytes are kept, and written before anything else later,
+// when the error wraps vfs.ErrNoSpace: nobody has to give them again. After any other error the files fail for good.
 func (f *Files) Write(writes []BlockWrite) error {
-	for i := range writes {
-		w := &writes[i]
-		file, err := f.fileForWriting(w.Block)
-		if err != nil {
+	f.unwritten = append(f.unwritten, writes...)
+	return f.flush()
+}
+
+// flush writes what is still to be written.
+func (f *Files) flush() error {
+	for len(f.unwritten) > 0 && f.failed == nil {
+		w := &f.unwritten[0]
+		if err := f.write(w); errors.Is(err, vfs.ErrNoSpace) {
 			return err
+		} else if err != nil {
+			f.failed = err
+			break
 		}
-		if _, err := file.WriteAt(w.Bytes, w.Offset); err != nil {
-			return fmt.Errorf("write %d bytes at offset %d of block %d: %w", len(w.Bytes), w.Offset, w.Block, err)
-		}
+		f.unwritten = f.unwritten[1:]
+	}
+	if len(f.unwritten) == 0 {
+		f.unwritten = nil
+	}
+	return f.failed
+}
+
+func (f *Files) write(w *BlockWrite) error {
+	file, err := f.fileForWriting(w.Block)
+	if err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(w.Bytes, w.Offset); err != nil {
+		return fmt.Errorf("write %d bytes at offset %d of block %d: %w", len(w.Bytes), w.Offset, w.Block, err)
 	}
 	return nil
 }
@@ -81,7 +106,7 @@ func (f *Files) fileForWriting(id BlockID) (vfs.File, error) {
 		if err := vfs.MakeDir(f.fs, f.dir); err != nil {
 			return nil, err
 		}
-		f.exists = true
+		f.exists, f.newDir = true, true // a killed process may have left entries that are not durable
 	}
 	file, err := f.file(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,10 +159,11 @@ func (f *Files) keepOpen(id BlockID, file vfs.File) {
 	}
 }
 
-// Sync makes everything written so far durable. After an error it fails for good: which bytes are durable is unknown.
+// Sync makes everything written so far durable. After an error that is not a lack of space it fails for good: which bytes
+// are durable is unknown.
 func (f *Files) Sync() error {
-	if f.failed != nil {
-		return f.failed
+	if err := f.flush(); err != nil {
+		return err
 	}
 	for _, id := range f.dirty {
 		if f.plant.NoSync {
@@ -165,6 +191,11 @@ func (f *Files) Sync() error {
 
 // Read reads a message. The error wraps ErrCorrupt when the bytes are not those of the message.
 func (f *Files) Read(loc Loc) (Msg, error) {
+	if len(f.unwritten) > 0 {
+		if err := f.flush(); err != nil && slices.ContainsFunc(f.unwritten, func(w BlockWrite) bool { return w.Block == loc.Block }) {
+			return Msg{}, fmt.Errorf("message %d is not written yet: %w", loc.Seq, err)
+		}
+	}
 	file, err := f.file(loc.Block)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Msg{}, fmt.Errorf("block %d is missing: %w", loc.Block, ErrCorrupt)
@@ -173,7 +204,7 @@ func (f *Files) Read(loc Loc) (Msg, error) {
 		return Msg{}, err
 	}
 	data := make([]byte, loc.Size)
-	if err := vfs.ReadFull(file, data, int64(loc.Offset)); err != nil {
+	if err := readFull(file, data, int64(loc.Offset)); err != nil {
 		return Msg{}, fmt.Errorf("read message %d at offset %d of block %d: %w", loc.Seq, loc.Offset, loc.Block, err)
 	}
 	if err := checkMessage(data, loc.Block, int(loc.Offset)); err != nil {
@@ -186,6 +217,15 @@ func (f *Files) Read(loc Loc) (Msg, error) {
 	return m, err
 }
 
+// readFull fills p from the offset. A file that ends before p is full, or does not give its bytes, is damaged.
+func readFull(file vfs.File, p []byte, off int64) error {
+	err := vfs.ReadFull(file, p, off)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, vfs.ErrIO) {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return err
+}
+
 // Rewrite carries out an order: the new block is written, and durable after the next Sync.
 func (f *Files) Rewrite(r *Rewrite) (Rewritten, error) {
 	file, err := f.file(r.From)
@@ -193,17 +233,19 @@ func (f *Files) Rewrite(r *Rewrite) (Rewritten, error) {
 		return Rewritten{}, err
 	}
 	data := make([]byte, r.Size)
-	if err := vfs.ReadFull(file, data, 0); err != nil {
+	if err := readFull(file, data, 0); err != nil {
 		return Rewritten{}, fmt.Errorf("read block %d: %w", r.From, err)
 	}
 	bytes, done, err := rewriteBlock(data, r)
 	if err != nil {
 		return Rewritten{}, err
 	}
+	f.copies = append(f.copies, r.To)
 	return done, f.Write([]BlockWrite{{Block: r.To, Bytes: bytes}})
 }
 
-// RemoveExcept removes the blocks that are not listed. Only blocks that no durable checkpoint refers to may go.
+// RemoveExcept removes the blocks that are not listed, but for the outcome of a Rewrite as long as no list has named it:
+// the list may be older than the outcome. Only blocks that no durable checkpoint refers to may go.
 func (f *Files) RemoveExcept(keep []BlockID) error {
 	if !f.exists {
 		return nil
@@ -212,7 +254,8 @@ func (f *Files) RemoveExcept(keep []BlockID) error {
 	if err != nil {
 		return fmt.Errorf("list %s: %w", f.dir, err)
 	}
-	keep = slices.Sorted(slices.Values(keep))
+	f.copies = slices.DeleteFunc(f.copies, func(id BlockID) bool { return slices.Contains(keep, id) })
+	keep = slices.Sorted(slices.Values(append(slices.Clone(keep), f.copies...)))
 	for _, name := range names {
 		id, ok := ParseFileName(name)
 		if !ok {
@@ -260,8 +303,10 @@ func (f *Files) Load(states []BlockState) ([]BlockInfo, error) {
 		}
 		infos = append(infos, info)
 	}
-	f.exists = f.exists || len(states) > 0
-	return infos, nil
+	if len(states) > 0 {
+		f.exists, f.newDir = true, true // a killed process may have left entries that are not durable
+	}
+	return infos, f.Close()
 }
 
 func (f *Files) load(s *BlockState) (BlockInfo, error) {
@@ -278,8 +323,8 @@ func (f *Files) load(s *BlockState) (BlockInfo, error) {
 		from, size = s.Size, footerHeadBytes+4*s.Count
 	}
 	data := make([]byte, size)
-	if err := vfs.ReadFull(file, data, int64(from)); err != nil {
-		return BlockInfo{}, fmt.Errorf("block %d is shorter than its checkpoint says: %w: %w", s.ID, ErrCorrupt, err)
+	if err := readFull(file, data, int64(from)); err != nil {
+		return BlockInfo{}, fmt.Errorf("read block %d: %w", s.ID, err)
 	}
 	if s.Sealed {
 		info.Offsets, err = decodeFooter(data, s.ID, s.Size)

@@ -24,6 +24,7 @@ import (
 	"io/fs"
 	"path"
 	"strconv"
+	"strings"
 
 	"weir/disk/checkpoint"
 	"weir/disk/msgstore"
@@ -68,7 +69,6 @@ type groupFiles struct {
 	dir         string
 	checkpoints *checkpoint.Store
 	blocks      *msgstore.Files
-	failed      error // of a Keep, until a Save has reported it
 }
 
 // GroupDir is the directory of a group below the data directory.
@@ -107,11 +107,11 @@ func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, er
 func (s *Storage) checkFormat() error {
 	name := path.Join(s.dir, "format")
 	data, err := vfs.ReadFile(s.fs, name)
-	if err == nil && len(data) > 0 { // an empty file is a start that was cut off
-		if string(data) != formatText {
-			return fmt.Errorf("%w: %q, this server writes %q", ErrVersion, data, formatText)
-		}
+	if err == nil && string(data) == formatText {
 		return nil
+	}
+	if err == nil && !strings.HasPrefix(formatText, string(data)) { // a prefix is a first start that was cut off
+		return fmt.Errorf("%w: %q, this server writes %q", ErrVersion, data, formatText)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read %s: %w", name, err)
@@ -178,28 +178,28 @@ func (s *Storage) do(op *event.Op, done []event.Completion) []event.Completion {
 	return append(done, c)
 }
 
-// keep writes blocks behind the log. Nobody waits for it: what failed is reported by the next Save, which the ranges
-// have to be durable for.
+// keep writes blocks behind the log. Nobody waits for it: the files keep what a full disk refused, and what failed
+// otherwise shows at the next Save, which the ranges have to be durable for.
 func (s *Storage) keep(op *event.Op) {
-	g := s.files(op.Group)
-	if err := g.blocks.Write(op.Blocks); err != nil && g.failed == nil {
-		g.failed = err
-	}
+	_ = s.files(op.Group).blocks.Write(op.Blocks)
 }
 
 // save makes a checkpoint durable, after everything that it refers to.
 func (s *Storage) save(op *event.Op) error {
 	g := s.files(op.Group)
-	if g.failed != nil {
-		return fmt.Errorf("message blocks could not be written: %w", g.failed)
-	}
-	if !s.options.Plant.CheckpointBeforeBlocks {
+	early := s.options.Plant.CheckpointBeforeBlocks
+	if !early {
 		if err := g.blocks.Sync(); err != nil {
 			return err
 		}
 	}
 	if err := g.checkpoints.Write(op.Save.Update); err != nil {
 		return fmt.Errorf("write checkpoint at index %d: %w", op.Save.Update.Index, err)
+	}
+	if early {
+		if err := g.blocks.Sync(); err != nil {
+			return err
+		}
 	}
 	return g.blocks.RemoveExcept(op.Save.Blocks)
 }
