@@ -10,10 +10,6 @@ import (
 // leader proposes another Tick.
 const ExpireMax = 4096
 
-// expireStepNanos is the grain of the deadlines of max_age: a busy stream expires many messages ten times a second, rather
-// than each one at its own nanosecond.
-const expireStepNanos = 100_000_000
-
 // maxPerSubject is the limit per subject, 0 for none.
 func (m *Machine) maxPerSubject() uint64 {
 	limit := m.config.MaxMsgsPerSubject
@@ -132,8 +128,7 @@ func (m *Machine) Deadline() int64 {
 		}
 	}
 	if age := int64(m.config.MaxAge); age > 0 && m.log.live.Len() > 0 {
-		at := addNanos(m.log.pages.at(m.log.first).time, age)
-		consider(addNanos(at, expireStepNanos-1) / expireStepNanos * expireStepNanos)
+		consider(addNanos(m.log.pages.at(m.log.first).time, age))
 	}
 	consider(m.dedup.deadline(int64(m.config.DuplicateWindow)))
 	for _, e := range m.consumers.byID {
