@@ -38,7 +38,7 @@ func run(args []string) int {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(serveCommand(), simCommand(), benchCommand(), checkCommand(), versionCommand())
+	root.AddCommand(serveCommand(), simCommand(), benchCommand(), inspectCommand(), checkCommand(), versionCommand())
 	root.SetArgs(args)
 	err := root.Execute()
 	var code exitCode

@@ -107,10 +107,12 @@ func accounts(c *config.Config) []engine.Account {
 	for _, a := range c.Accounts {
 		made := engine.Account{Name: a.Name}
 		if j := a.JetStream; j != nil {
-			limits := jsapi.Unlimited()
-			limits.MaxMemory, limits.MaxStore = j.MaxMemoryBytes, j.MaxFileBytes
-			limits.MaxStreams, limits.MaxConsumers = int(j.MaxStreams), int(j.MaxConsumers)
-			made.JetStream = &limits
+			made.JetStream = &jsapi.AccountLimits{
+				MaxMemory: j.MaxMemoryBytes, MaxStore: j.MaxFileBytes, MaxStreams: int(j.MaxStreams),
+				MaxConsumers: int(j.MaxConsumers), MaxAckPending: int(j.MaxAckPending),
+				MemoryMaxStreamBytes: j.MemoryMaxStreamBytes, StoreMaxStreamBytes: j.FileMaxStreamBytes,
+				MaxBytesRequired: j.MaxBytesRequired,
+			}
 		}
 		all = append(all, made)
 	}
