@@ -30,11 +30,11 @@ type profile struct {
 // allFaults and allOps are the groups in a fixed order, because the order of draws must not come from a map.
 var (
 	allFaults = []string{FaultCrash, FaultError, FaultNoSpace, FaultSlow, FaultClock, FaultReset, FaultPause, FaultRot}
-	allOps    = []string{OpPub, OpGet, OpMsgGet, OpSeq, OpInfo, OpPurge, OpDelete, OpFetch, OpWatch}
+	allOps    = []string{OpPub, OpGet, OpMsgGet, OpSeq, OpInfo, OpPurge, OpDelete, OpFetch, OpWatch, OpConsumer}
 )
 
 func everyOp() map[string]int {
-	return map[string]int{OpPub: 50, OpGet: 12, OpMsgGet: 4, OpSeq: 4, OpInfo: 5, OpPurge: 1, OpDelete: 1, OpFetch: 20, OpWatch: 2}
+	return map[string]int{OpPub: 50, OpGet: 12, OpMsgGet: 4, OpSeq: 4, OpInfo: 5, OpPurge: 1, OpDelete: 1, OpFetch: 20, OpWatch: 2, OpConsumer: 4}
 }
 
 // tuned returns the profiles made for one kind of trouble each.
@@ -43,11 +43,12 @@ func tuned() []profile {
 		{"crash-storm", 8, 220, map[string]int{FaultCrash: 10, FaultReset: 2, FaultSlow: 1}, everyOp()},
 		{"disk-trouble", 5, 160, map[string]int{FaultCrash: 3, FaultError: 4, FaultNoSpace: 3, FaultSlow: 3}, everyOp()},
 		{"consumer-storm", 5, 260, map[string]int{FaultCrash: 5, FaultReset: 5, FaultPause: 2, FaultClock: 1},
-			map[string]int{OpPub: 40, OpFetch: 60, OpInfo: 1, OpDelete: 1}},
+			map[string]int{OpPub: 40, OpFetch: 60, OpInfo: 1, OpDelete: 1, OpConsumer: 10}},
 		{"cas-storm", 4, 260, map[string]int{FaultCrash: 5, FaultReset: 3, FaultPause: 1},
 			map[string]int{OpPub: 70, OpGet: 25, OpMsgGet: 5}},
 		{"restart-reads", 8, 200, map[string]int{FaultCrash: 1}, map[string]int{OpPub: 40, OpGet: 40, OpInfo: 10, OpSeq: 10}},
 		{"clocks", 6, 200, map[string]int{FaultClock: 5, FaultCrash: 2, FaultPause: 2}, everyOp()},
+		{"checkpoints", 6, 240, map[string]int{FaultCrash: 1}, everyOp()},
 		{"rot", 3, 160, map[string]int{FaultRot: 3, FaultCrash: 2}, everyOp()},
 		{"calm", 0, 300, map[string]int{FaultSlow: 1}, everyOp()},
 	}
@@ -66,6 +67,9 @@ func Generate(seed uint64, options Options) *Plan {
 	p.Profile = chosen.name
 	p.Porcupine = r.Chance(100)
 	p.knobs(r)
+	if p.Profile == "checkpoints" {
+		p.Node.CheckpointBytes, p.Node.CacheBytes = 1<<10, 1
+	}
 	p.streams(r)
 	p.consumers(r)
 	p.Clients = r.Between(3, 9)
@@ -206,7 +210,7 @@ func (p *Plan) operations(r *keyed.Rand, chosen *profile, count int) {
 		mix[kind] = chosen.mix[kind]
 	}
 	if len(p.Consumers) == 0 {
-		mix[OpFetch] = 0
+		mix[OpFetch], mix[OpConsumer] = 0, 0
 	}
 	gap := r.LogBetween(500, 60_000) // microseconds
 	at, burst := 0, 0
@@ -238,6 +242,9 @@ func (p *Plan) operations(r *keyed.Rand, chosen *profile, count int) {
 			}
 		case OpSeq, OpDelete:
 			op.Key, op.Delta = 0, r.Exp(6)
+		case OpConsumer:
+			op.Consumer = r.Below(len(p.Consumers))
+			op.Stream, op.Key = p.Consumers[op.Consumer].Stream, 0
 		case OpFetch:
 			op.Consumer = r.Below(len(p.Consumers))
 			op.Stream, op.Key = p.Consumers[op.Consumer].Stream, 0
@@ -303,6 +310,9 @@ func (p *Plan) fault(r *keyed.Rand, kind string) Fault {
 		f.Disk = keyed.Pick(r, memfs.Strategies()...).String()
 		if r.Chance(150) {
 			f.Again = uint64(1 + r.Exp(20))
+		}
+		if r.Chance(400) {
+			f.On = keyed.Pick(r, "save", "save", "append")
 		}
 	case FaultError:
 		f.DurMillis, f.Disk = int64(r.LogBetween(1, 500)), keyed.Pick(r, "write", "sync", "read")

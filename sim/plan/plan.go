@@ -149,6 +149,8 @@ const (
 	OpDelete = "delete"
 	// OpFetch pulls N messages for consumer W; Wait is its expiry in milliseconds, 0 is no_wait.
 	OpFetch = "fetch"
+	// OpConsumer asks for the state of consumer W.
+	OpConsumer = "consumer"
 	// OpWatch watches key K (-1: all) of stream T with an ordered push consumer until the connection ends.
 	OpWatch = "watch"
 )
@@ -184,7 +186,7 @@ type Op struct {
 // The kinds of faults.
 const (
 	// FaultCrash ends the process; the disk survives by the strategy named in Disk, and the node starts again after
-	// DurMillis. Again, when it is not 0, ends the process once more at that disk call of its recovery.
+	// DurMillis. On, when it is "save" or "append", lets it wait for the next checkpoint or append and fall into it. Again, when it is not 0, ends the process once more at that disk call of its recovery.
 	FaultCrash = "crash"
 	// FaultError makes disk calls of the kind named in Disk ("write", "sync", "read") fail for DurMillis; a node that no
 	// longer serves because of it is restarted at the end.
@@ -211,6 +213,7 @@ type Fault struct {
 	Kind      string `json:"kind"`
 	Disk      string `json:"disk,omitempty"`
 	N         int64  `json:"n,omitempty"`
+	On        string `json:"on,omitempty"`
 	Again     uint64 `json:"again,omitempty"`
 }
 
@@ -265,8 +268,8 @@ func (p *Plan) Validate() error {
 		if op.Client < 0 || op.Client >= p.Clients || op.Stream < 0 || op.Stream >= len(p.Streams) {
 			return fmt.Errorf("%w: operation %d of client %d on stream %d", ErrInvalid, i, op.Client, op.Stream)
 		}
-		if op.Kind == OpFetch && (op.Consumer < 0 || op.Consumer >= len(p.Consumers)) {
-			return fmt.Errorf("%w: operation %d fetches for consumer %d", ErrInvalid, i, op.Consumer)
+		if (op.Kind == OpFetch || op.Kind == OpConsumer) && (op.Consumer < 0 || op.Consumer >= len(p.Consumers)) {
+			return fmt.Errorf("%w: operation %d is about consumer %d", ErrInvalid, i, op.Consumer)
 		}
 	}
 	for i := range p.Consumers {

@@ -93,7 +93,7 @@ func (s *shrinker) consumers() {
 		candidate.Consumers = candidate.Consumers[:n]
 		var ops []plan.Op
 		for _, op := range candidate.Ops {
-			if op.Kind != plan.OpFetch || op.Consumer < n {
+			if op.Kind != plan.OpFetch && op.Kind != plan.OpConsumer || op.Consumer < n {
 				ops = append(ops, op)
 			}
 		}

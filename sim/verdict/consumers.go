@@ -56,6 +56,7 @@ func consumer(p *plan.Plan, all *workload.Observations, index int) []Finding {
 	o.order()
 	o.answered()
 	o.outstanding()
+	o.states()
 	o.complete()
 	return o.found
 }
@@ -186,15 +187,54 @@ func (o *observed) outstanding() {
 	}
 }
 
+// states: the ack floor never reaches a message that was delivered and not answered, neither it nor the delivered
+// position goes back, and num_ack_pending keeps to max_ack_pending.
+func (o *observed) states() {
+	answered := map[uint64]int64{}
+	for _, d := range o.deliveries {
+		if d.ack == nil || d.ack.Kind == workload.Nacked {
+			continue
+		}
+		if at, twice := answered[d.StreamSeq]; !twice || d.ack.Call < at {
+			answered[d.StreamSeq] = d.ack.Call
+		}
+	}
+	var before *workload.ConsumerState
+	for i := range o.all.States {
+		s := &o.all.States[i]
+		if s.Consumer != o.index {
+			continue
+		}
+		if s.AckFloor.Stream > s.Delivered.Stream || s.AckFloor.Consumer > s.Delivered.Consumer {
+			o.fail("consumer-floor", s.Return, "ack floor %v is beyond delivered %v", s.AckFloor, s.Delivered)
+		}
+		if s.AckPending > uint64(o.spec.MaxAckPending) {
+			o.fail("consumer-max-ack-pending", s.Return, "num_ack_pending is %d, max_ack_pending is %d", s.AckPending, o.spec.MaxAckPending)
+		}
+		if before != nil && before.Return < s.Call &&
+			(s.AckFloor.Stream < before.AckFloor.Stream || s.Delivered.Stream < before.Delivered.Stream) {
+			o.fail("consumer-floor", s.Return, "floor and delivered %v %v came after %v %v",
+				s.AckFloor, s.Delivered, before.AckFloor, before.Delivered)
+		}
+		before = s
+		if o.removes || o.spec.MaxDeliver > 0 {
+			continue // The message may have been removed or given up.
+		}
+		for _, d := range o.deliveries {
+			if at, ok := answered[d.StreamSeq]; d.StreamSeq <= s.AckFloor.Stream && (!ok || at > s.Return) {
+				o.fail("consumer-floor", s.Return, "ack floor %v passed sequence %d, which nobody had acknowledged", s.AckFloor, d.StreamSeq)
+				break
+			}
+		}
+	}
+}
+
 // complete: in the end every message that is stored and wanted was delivered and answered, unless it was given up after
 // max_deliver; and the consumer says so itself.
 func (o *observed) complete() {
 	final, state := o.all.Finals[o.spec.Stream], o.all.Consumers[o.index]
 	if final == nil || final.Down != "" || state == nil {
 		return
-	}
-	if state.AckFloor.Stream > state.Delivered.Stream || state.AckFloor.Consumer > state.Delivered.Consumer {
-		o.fail("consumer-floor", 0, "ack floor %v is beyond delivered %v", state.AckFloor, state.Delivered)
 	}
 	if o.spec.MaxDeliver > 0 {
 		return

@@ -137,7 +137,7 @@ func (l *Workload) drain(i int, done *bool) {
 		*done = true
 		return
 	}
-	l.consumerInfo(i, func(state *ConsumerState, down string) {
+	l.consumerInfo(i, func(state *ConsumerState) {
 		if state == nil && l.world.Rotten() {
 			l.drain(i+1, done)
 			return
@@ -156,31 +156,36 @@ func (l *Workload) drain(i int, done *bool) {
 	})
 }
 
-// consumerInfo asks for the state of a consumer; state is nil when the server does not serve it, and down says why.
-func (l *Workload) consumerInfo(i int, done func(state *ConsumerState, down string)) {
+// consumerInfo asks for the state of a consumer; state is nil when the server does not serve it.
+func (l *Workload) consumerInfo(i int, done func(state *ConsumerState)) {
+	call := l.world.Now()
+	l.ask(request{subject: l.consumerInfoSubject(i)}, func(m *message) { done(l.consumerState(i, call, m)) })
+}
+
+func (l *Workload) consumerInfoSubject(i int) string {
 	spec := &l.plan.Consumers[i]
-	l.ask(request{subject: "$JS.API.CONSUMER.INFO." + l.plan.Streams[spec.Stream].Name + "." + spec.Name}, func(m *message) {
-		var answer struct {
-			Error       *apiError `json:"error"`
-			Delivered   SeqPair   `json:"delivered"`
-			AckFloor    SeqPair   `json:"ack_floor"`
-			AckPending  uint64    `json:"num_ack_pending"`
-			Redelivered uint64    `json:"num_redelivered"`
-			Pending     uint64    `json:"num_pending"`
-		}
-		if err := json.Unmarshal(m.payload, &answer); err != nil {
-			done(nil, err.Error())
-			return
-		}
-		if answer.Error != nil {
-			done(nil, answer.Error.Description)
-			return
-		}
-		done(&ConsumerState{
-			Delivered: answer.Delivered, AckFloor: answer.AckFloor, AckPending: answer.AckPending,
-			Redelivered: answer.Redelivered, Pending: answer.Pending,
-		}, "")
+	return "$JS.API.CONSUMER.INFO." + l.plan.Streams[spec.Stream].Name + "." + spec.Name
+}
+
+// consumerState reads CONSUMER.INFO; nil when it is an error or nothing.
+func (l *Workload) consumerState(i int, call int64, m *message) *ConsumerState {
+	var answer struct {
+		Error       *apiError `json:"error"`
+		Delivered   SeqPair   `json:"delivered"`
+		AckFloor    SeqPair   `json:"ack_floor"`
+		AckPending  uint64    `json:"num_ack_pending"`
+		Redelivered uint64    `json:"num_redelivered"`
+		Pending     uint64    `json:"num_pending"`
+	}
+	if m == nil || m.status != 0 || json.Unmarshal(m.payload, &answer) != nil || answer.Error != nil {
+		return nil
+	}
+	l.States = append(l.States, ConsumerState{
+		Consumer: i, Call: call, Return: l.world.Now(), Delivered: answer.Delivered, AckFloor: answer.AckFloor,
+		AckPending: answer.AckPending, Redelivered: answer.Redelivered, Pending: answer.Pending,
 	})
+	state := l.States[len(l.States)-1]
+	return &state
 }
 
 // ReadBack lets the administrator read everything that is stored. done is set when it has.
@@ -207,37 +212,60 @@ func (l *Workload) readBack(i int, done *bool) {
 	})
 }
 
-// readAll reads every sequence of a stream and the last message of every subject.
+// readAll reads every sequence of a stream and the last message of every subject: all at once, or one after the other
+// for the second judge, whose search suffers from operations that overlap.
 func (l *Workload) readAll(stream int, state *streamState, done func()) {
 	c := l.admin()
 	final := &Final{First: state.First, Count: state.Messages}
 	final.Last = state.Last
-	left := 1
-	finish := func() {
-		if left--; left == 0 {
-			slices.SortFunc(final.Messages, func(a, b history.Message) int { return cmp.Compare(a.Seq, b.Seq) })
-			l.Finals[stream] = final
-			done()
-		}
-	}
+	spec := &l.plan.Streams[stream]
+	var reads []func(done func())
 	for seq := state.First; seq <= state.Last && seq > 0; seq++ {
-		left++
-		at := len(l.History.Records)
-		c.getSeq(stream, seq, func() {
-			if r := &l.History.Records[at]; r.Outcome == history.OK && r.Seq != 0 {
-				final.Messages = append(final.Messages, history.Message{
-					Seq: r.Seq, Subject: r.Subject, Value: r.Value, MsgID: r.MsgID, Time: r.Time,
-				})
-			}
-			finish()
+		reads = append(reads, func(done func()) {
+			at := len(l.History.Records)
+			c.getSeq(stream, seq, func() {
+				if r := &l.History.Records[at]; r.Outcome == history.OK && r.Seq != 0 {
+					final.Messages = append(final.Messages, history.Message{
+						Seq: r.Seq, Subject: r.Subject, Value: r.Value, MsgID: r.MsgID, Time: r.Time,
+					})
+				}
+				done()
+			})
 		})
 	}
-	spec := &l.plan.Streams[stream]
 	for key := range spec.Keys {
-		left++
-		c.getLastOn(stream, spec.Subject(key), false, finish)
+		reads = append(reads, func(done func()) { c.getLastOn(stream, spec.Subject(key), false, done) })
 	}
-	left++
-	c.getLastOn(stream, spec.Prefix+".>", spec.Keys%2 == 0, finish)
-	finish()
+	reads = append(reads, func(done func()) { c.getLastOn(stream, spec.Prefix+".>", spec.Keys%2 == 0, done) })
+	finish := func() {
+		slices.SortFunc(final.Messages, func(a, b history.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+		l.Finals[stream] = final
+		done()
+	}
+	if l.plan.Porcupine {
+		inTurn(reads, finish)
+	} else {
+		together(reads, finish)
+	}
+}
+
+// inTurn begins each step when the one before is done.
+func inTurn(steps []func(done func()), finish func()) {
+	if len(steps) == 0 {
+		finish()
+		return
+	}
+	steps[0](func() { inTurn(steps[1:], finish) })
+}
+
+// together begins all steps at once.
+func together(steps []func(done func()), finish func()) {
+	left := len(steps)
+	for _, step := range steps {
+		step(func() {
+			if left--; left == 0 {
+				finish()
+			}
+		})
+	}
 }

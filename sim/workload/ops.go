@@ -31,6 +31,12 @@ func (c *client) perform(op *plan.Op) {
 		c.deleteMsg(op)
 	case plan.OpFetch:
 		c.fetch(op.Consumer, op.N, op.Wait, func() { c.finished() })
+	case plan.OpConsumer:
+		call := c.load.world.Now()
+		c.request(request{subject: c.load.consumerInfoSubject(op.Consumer)}, func(m *message) {
+			c.load.consumerState(op.Consumer, call, m)
+			c.finished()
+		})
 	case plan.OpWatch:
 		c.watch(op)
 	default:

@@ -35,8 +35,10 @@ type Observations struct {
 	Watches []*Watch
 	// Finals are the read-backs of the streams, by the index of the stream; nil when the stream was not available.
 	Finals []*Final
-	// Consumers are the last states of the plan's consumers, by index; nil when not available.
+	// Consumers are the last states of the plan's consumers, by index; nil when not available. States are those that
+	// clients saw on the way.
 	Consumers []*ConsumerState
+	States    []ConsumerState
 }
 
 // Final is the read-back of a stream.
@@ -103,6 +105,9 @@ type Watch struct {
 
 // ConsumerState is what CONSUMER.INFO said.
 type ConsumerState struct {
+	// Consumer is the index of the consumer; Call and Return are when it was asked for and answered.
+	Consumer                int
+	Call, Return            int64
 	Delivered, AckFloor     SeqPair
 	AckPending, Redelivered uint64
 	Pending                 uint64

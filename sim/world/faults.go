@@ -21,9 +21,10 @@ func (w *World) beginFault(i int) {
 	ends := false
 	switch f.Kind {
 	case plan.FaultCrash:
-		if m.node != nil {
-			w.kill(strategyNamed(f.Disk))
-			w.restartAfter(max(f.DurMillis, 1)*1_000_000, f.Again)
+		if f.On != "" {
+			w.armed = append(w.armed, i)
+		} else {
+			w.crash(f)
 		}
 	case plan.FaultRot:
 		if m.node != nil {
@@ -49,6 +50,27 @@ func (w *World) beginFault(i int) {
 	}
 	if ends {
 		w.queue.Push(sched.Event{At: w.now + f.DurMillis*1_000_000, Kind: evFaultEnd, N: uint64(i)})
+	}
+}
+
+// crash ends the process, if it runs, and lets it start again later.
+func (w *World) crash(f *plan.Fault) {
+	if w.machine.node != nil {
+		w.kill(strategyNamed(f.Disk))
+		w.restartAfter(max(f.DurMillis, 1)*1_000_000, f.Again)
+	}
+}
+
+// spring lets a crash that waits for this kind of disk work fall into it.
+func (w *World) spring(at int, took int64) {
+	saves := slices.ContainsFunc(w.machine.workers[at].batch, func(op event.Op) bool { return op.Kind == event.Save })
+	for n, i := range w.armed {
+		f := &w.plan.Faults[i]
+		if f.On == "append" && at == 0 || f.On == "save" && saves {
+			w.armed = slices.Delete(w.armed, n, n+1)
+			w.queue.Push(sched.Event{At: w.now + took/2, Kind: evFire, Gen: w.machine.gen, N: uint64(i)})
+			return
+		}
 	}
 }
 

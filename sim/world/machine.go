@@ -176,6 +176,7 @@ func (w *World) diskStart(at int) {
 		took = 10_000 + w.key.Exp(d.WorkMeanMicros*1000, "disk", uint64(at), uint64(k.batch[0].Ticket), uint64(w.now)>>20)
 	}
 	w.trace.Add(w.now, trace.DiskStart, uint64(at), uint64(len(k.batch)), nil)
+	w.spring(at, took*w.machine.slow)
 	w.queue.Push(sched.Event{At: w.now + took*w.machine.slow, Kind: evDisk, Gen: w.machine.gen, Conn: uint64(at)})
 }
 
@@ -203,7 +204,8 @@ func (w *World) kill(strategy memfs.Strategy) {
 	for i := range m.workers {
 		at := (first + i) % len(m.workers)
 		if m.workers[at].batch != nil && w.key.Chance(800, "partial", gen, uint64(at)) {
-			w.partly(m.workers[at].batch, uint64(w.key.Exp(4, "calls", gen, uint64(at))))
+			mean := int64(2) << w.key.Below(5, "mean of calls", gen, uint64(at))
+			w.partly(m.workers[at].batch, uint64(w.key.Exp(mean, "calls", gen, uint64(at))))
 		}
 	}
 	w.trace.Add(w.now, trace.Crash, gen, 1+uint64(strategy), nil)

@@ -33,6 +33,7 @@ const (
 	evFault
 	evFaultEnd
 	evRestart
+	evFire
 )
 
 // Clients is the other end of the connections.
@@ -73,6 +74,7 @@ type World struct {
 	machine machine
 	// lastLogWrite is the last write to a segment of the log.
 	lastLogWrite memfs.Op
+	armed        []int // crashes that wait for the disk, by number
 	active       []int // faults under way that the disk must know of, by number
 
 	digests digests
@@ -206,6 +208,10 @@ func (w *World) handle(e *sched.Event) {
 		w.clients.Timer(e.Conn, e.N)
 	case evFault:
 		w.beginFault(int(e.N))
+	case evFire:
+		if e.Gen == w.machine.gen {
+			w.crash(&w.plan.Faults[e.N])
+		}
 	case evFaultEnd:
 		w.endFault(int(e.N))
 	case evRestart:
