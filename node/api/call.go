@@ -22,8 +22,8 @@ type call struct {
 
 	// limits are the limits of the account, once admitted.
 	limits *jsapi.Limits
-	// create is the decoded body of a consumer create.
-	create jsapi.ConsumerCreateRequest
+	// create is the decoded body of a consumer create, nil for other requests.
+	create *jsapi.ConsumerCreateRequest
 	// body is the request for the audit; it is kept only when somebody listens.
 	body    string
 	audited bool

@@ -10,7 +10,10 @@ import (
 )
 
 // decodeConsumer reads the body of a consumer create; the reference server does so before anything else.
-func (c *call) decodeConsumer(body []byte) bool { return c.decode(body, &c.create) }
+func (c *call) decodeConsumer(body []byte) bool {
+	c.create = new(jsapi.ConsumerCreateRequest)
+	return c.decode(body, c.create)
+}
 
 // consumerCreate answers the CONSUMER.CREATE family.
 func (c *call) consumerCreate([]byte) {
