@@ -206,11 +206,20 @@ type Account struct {
 type AccountJetStream struct {
 	MaxMemoryBytes, MaxFileBytes int64
 	MaxStreams, MaxConsumers     int64
+	// MaxAckPending bounds what a consumer may ask for.
+	MaxAckPending int64
+	// MemoryMaxStreamBytes and FileMaxStreamBytes bound max_bytes of a stream.
+	MemoryMaxStreamBytes, FileMaxStreamBytes int64
+	// MaxBytesRequired refuses streams that do not set max_bytes.
+	MaxBytesRequired bool
 }
 
 // Unlimited is the persistence of an account that sets no limits.
 func Unlimited() AccountJetStream {
-	return AccountJetStream{MaxMemoryBytes: -1, MaxFileBytes: -1, MaxStreams: -1, MaxConsumers: -1}
+	return AccountJetStream{
+		MaxMemoryBytes: -1, MaxFileBytes: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1,
+		MemoryMaxStreamBytes: -1, FileMaxStreamBytes: -1,
+	}
 }
 
 // Default returns what holds where nothing is set.

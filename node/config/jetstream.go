@@ -98,8 +98,11 @@ func (a *Account) takeJetStream(v value) {
 			{"max_store max_file max_disk store disk", func(v value) { v.size(&limits.MaxFileBytes) }},
 			{"max_streams streams", func(v value) { v.integer64(&limits.MaxStreams, -1, math.MaxInt32) }},
 			{"max_consumers consumers", func(v value) { v.integer64(&limits.MaxConsumers, -1, math.MaxInt32) }},
-			unsupported("max_bytes_required max_stream_bytes max_bytes max_ack_pending cluster_traffic"),
-			unsupported("mem_max_stream_bytes memory_max_stream_bytes disk_max_stream_bytes store_max_stream_bytes"),
+			{"max_ack_pending", func(v value) { v.integer64(&limits.MaxAckPending, -1, math.MaxInt32) }},
+			{"max_bytes_required max_stream_bytes max_bytes", func(v value) { v.truth(&limits.MaxBytesRequired) }},
+			{"mem_max_stream_bytes memory_max_stream_bytes", func(v value) { v.size(&limits.MemoryMaxStreamBytes) }},
+			{"disk_max_stream_bytes store_max_stream_bytes", func(v value) { v.size(&limits.FileMaxStreamBytes) }},
+			unsupported("cluster_traffic"),
 		})
 	} else if on {
 		limits := Unlimited()
