@@ -47,8 +47,9 @@ func (d *Desk) handoff(group uint64, e *effect.Effect) {
 	}
 	it := item{streamSeq: e.Seq, consumerSeq: e.ConsumerSeq, deliveries: e.Deliveries, pending: e.N, timeNanos: e.Time}
 	if l.push == nil {
-		if l.proposal.active && l.proposal.token == e.Token {
-			it.request = d.assign(l)
+		if p := l.proposed(e.Token); p != nil {
+			p.count--
+			it.request = d.assign(l, p)
 		}
 		if it.request == nil {
 			d.giveBack(l, &it)
@@ -64,11 +65,15 @@ func (d *Desk) handoff(group uint64, e *effect.Effect) {
 // deliverEnded handles the end of a Deliver: why there are no more messages.
 func (d *Desk) deliverEnded(group uint64, e *effect.Effect) {
 	l := d.find(group, e.Consumer)
-	if l == nil || !l.proposal.active || l.proposal.token != e.Token {
+	if l == nil {
 		return
 	}
-	r := l.proposal.exclusive
-	l.proposal = proposal{}
+	p := l.proposed(e.Token)
+	if p == nil {
+		return
+	}
+	r := p.exclusive
+	l.withdraw(e.Token)
 	if l.push != nil {
 		l.push.single = e.Stop == effect.StopBytes && e.N == 0
 	}

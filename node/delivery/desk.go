@@ -26,6 +26,8 @@ import (
 const (
 	// DeliverBatchMax bounds the messages of one Deliver.
 	DeliverBatchMax = 512
+	// InFlightMax bounds the Delivers of one consumer that are proposed and not yet applied.
+	InFlightMax = 2
 	// OutgoingMax bounds the messages of one consumer that wait to be sent: beyond it nothing more is proposed.
 	OutgoingMax = 256
 	// FetchesMax bounds the reads under way for one consumer.

@@ -1,9 +1,12 @@
 package delivery
 
 import (
+	"slices"
+
 	"weir/model/command"
 	"weir/model/consumer"
 	"weir/model/jsapi"
+	"weir/spec/assert"
 )
 
 // line is one consumer as its leader serves it.
@@ -17,8 +20,9 @@ type line struct {
 	push *push
 	// out are the messages and statuses on their way out.
 	out outgoing
-	// proposal is the Deliver that is under way.
-	proposal proposal
+	// proposals are the Delivers that are under way, InFlightMax at most. While there are any requests do not expire:
+	// they may bring messages for them.
+	proposals []proposal
 	// returns are Release commands that were refused. Bounded as out is: messages that are not sent are not proposed for.
 	returns []command.Command
 	// sentStream is the sequence of the message that was sent last.
@@ -36,18 +40,53 @@ type line struct {
 	marked, closed bool
 }
 
-// proposal is a Deliver that was proposed and not yet applied. While it is active requests do not expire: it may
-// bring messages for them.
+// proposal is a Deliver that was proposed and not yet applied.
 type proposal struct {
-	active bool
-	token  uint64
-	// exclusive is the only request that it serves, nil when it serves whoever is next.
+	token uint64
+	// count is how many more messages it may bring.
+	count int
+	// exclusive is the only request that it serves, nil when it serves whoever is next. It is alone under way.
 	exclusive *request
+}
+
+// proposed returns the proposal with the token, nil when it is not under way.
+func (l *line) proposed(token uint64) *proposal {
+	for i := range l.proposals {
+		if l.proposals[i].token == token {
+			return &l.proposals[i]
+		}
+	}
+	return nil
+}
+
+// withdraw forgets the proposal with the token.
+func (l *line) withdraw(token uint64) {
+	l.proposals = slices.DeleteFunc(l.proposals, func(p proposal) bool { return p.token == token })
+}
+
+// promised is how many messages the proposals under way may bring.
+func (l *line) promised() int {
+	total := 0
+	for i := range l.proposals {
+		total += l.proposals[i].count
+	}
+	return total
+}
+
+// exclusive returns the request that has a proposal of its own under way, or nil.
+func (l *line) exclusive() *request {
+	if len(l.proposals) == 0 {
+		return nil
+	}
+	return l.proposals[0].exclusive
 }
 
 // pump proposes a Deliver when somebody waits for messages and there are some.
 func (d *Desk) pump(l *line) {
-	if l.proposal.active || l.retryAt != 0 || l.out.len() > OutgoingMax || !d.giveBackRest(l) {
+	switch {
+	case len(l.proposals) == InFlightMax || l.exclusive() != nil:
+		return
+	case l.overdue || l.retryAt != 0 || l.out.len() > OutgoingMax || !d.giveBackRest(l):
 		return
 	}
 	state := d.world.Consumer(l.key.group, l.key.id)
@@ -64,17 +103,20 @@ func (d *Desk) pump(l *line) {
 // propose proposes a Deliver of so many messages and bytes.
 func (d *Desk) propose(l *line, exclusive *request, count, maxBytes int) {
 	d.lastToken++
-	l.proposal = proposal{active: true, token: d.lastToken, exclusive: exclusive}
-	d.command = command.Command{Kind: command.Deliver, Consumer: l.key.id, Token: d.lastToken,
-		Count: uint64(min(count, DeliverBatchMax)), MaxBytes: uint64(maxBytes)}
+	token := d.lastToken
+	count = min(count, DeliverBatchMax)
+	assert.True(exclusive == nil || len(l.proposals) == 0, "a request with its own Deliver is served alone")
+	l.proposals = append(l.proposals, proposal{token: token, count: count, exclusive: exclusive})
+	d.command = command.Command{Kind: command.Deliver, Consumer: l.key.id, Token: token, Count: uint64(count),
+		MaxBytes: uint64(maxBytes)}
 	if !d.world.Propose(l.key.group, &d.command) {
-		d.retryLater(l)
+		d.retryLater(l, token)
 	}
 }
 
-// retryLater gives the proposal of the line up and tries again after a while.
-func (d *Desk) retryLater(l *line) {
-	l.proposal = proposal{}
+// retryLater gives a proposal of the line up and tries again after a while.
+func (d *Desk) retryLater(l *line, token uint64) {
+	l.withdraw(token)
 	l.retryAt = d.now + RetryNanos
 	d.arm(l, l.retryAt)
 }
@@ -83,16 +125,16 @@ func (d *Desk) retryLater(l *line) {
 func (d *Desk) Dropped(now int64, group, id, token uint64) {
 	d.now = now
 	l := d.find(group, id)
-	if l == nil || !l.proposal.active || l.proposal.token != token {
+	if l == nil || l.proposed(token) == nil {
 		return
 	}
-	d.retryLater(l)
+	d.retryLater(l, token)
 	d.settle(l)
 }
 
 // settle catches up, once no proposal is under way, with what had to wait for that.
 func (d *Desk) settle(l *line) {
-	if l.overdue {
+	if l.overdue && len(l.proposals) == 0 {
 		l.overdue = false
 		d.expire(l)
 		d.rearm(l)
@@ -106,7 +148,7 @@ func (d *Desk) tick(l *line) {
 		l.retryAt = 0
 		d.mark(l)
 	}
-	if l.proposal.active {
+	if len(l.proposals) > 0 {
 		l.overdue = true
 	} else {
 		d.expire(l)

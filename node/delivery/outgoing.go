@@ -308,7 +308,7 @@ func (d *Desk) sentPull(l *line, r *request, size int) {
 	if r.bounded && r.bytesLeft > 0 {
 		d.sendStatus(l, r, statusBatchCompleted)
 	}
-	if l.proposal.exclusive != r {
+	if l.exclusive() != r {
 		d.recycle(r)
 	}
 }

@@ -115,7 +115,7 @@ func (d *Desk) full(l *line) bool {
 	if l.waiting.len() < most {
 		return false
 	}
-	if !l.proposal.active {
+	if len(l.proposals) == 0 {
 		d.expire(l)
 	}
 	d.dropUninterested(l, l.waiting.len())
@@ -130,9 +130,13 @@ func (d *Desk) pumpPull(l *line, state *consumer.State) {
 		available += state.NumPending()
 	}
 	if available == 0 {
-		if nothingLeft(state) {
+		if nothingLeft(state) && len(l.proposals) == 0 {
 			d.endNoWait(l)
 		}
+		return
+	}
+	promised := l.promised()
+	if uint64(promised) >= available {
 		return
 	}
 	d.dropUninterested(l, int(min(available, DeliverBatchMax)))
@@ -140,8 +144,8 @@ func (d *Desk) pumpPull(l *line, state *consumer.State) {
 		return
 	}
 	if head := l.waiting.all()[0]; head.bounded {
-		if head.unsent > 0 {
-			return // How many bytes are left is known once these are sent, which pumps again.
+		if head.unsent > 0 || promised > 0 {
+			return // Its turn, and how many bytes are left, is known once these are sent, which pumps again.
 		}
 		count := 1
 		if l.waiting.len() == 1 {
@@ -150,25 +154,27 @@ func (d *Desk) pumpPull(l *line, state *consumer.State) {
 		d.propose(l, head, count, head.bytesLeft)
 		return
 	}
-	d.propose(l, nil, d.sharedCount(l), 0)
+	if count := d.sharedCount(l, promised); count > 0 {
+		d.propose(l, nil, count, 0)
+	}
 }
 
-// sharedCount is how many messages the requests at the head of the queue can take before one with a bound of bytes has
-// its turn.
-func (d *Desk) sharedCount(l *line) int {
+// sharedCount is how many messages the requests at the head of the queue can take, beside those that are promised, before
+// one with a bound of bytes has its turn.
+func (d *Desk) sharedCount(l *line, promised int) int {
 	total := 0
 	for i, r := range l.waiting.all() {
 		if r.bounded {
-			return i
+			return i - promised
 		}
-		total = min(total+r.left, DeliverBatchMax)
+		total = min(total+r.left, DeliverBatchMax+promised)
 	}
-	return total
+	return total - promised
 }
 
-// assign deals the next message out to a request, nil when there is none to take it.
-func (d *Desk) assign(l *line) *request {
-	r := l.proposal.exclusive
+// assign deals the next message of a proposal out to a request, nil when there is none to take it.
+func (d *Desk) assign(l *line, p *proposal) *request {
+	r := p.exclusive
 	switch {
 	case r != nil && (r.ended || r.lost || r.left == 0):
 		return nil
@@ -262,7 +268,7 @@ func (d *Desk) dropUninterested(l *line, n int) {
 		return
 	}
 	l.waiting.filter(func(r *request) bool {
-		if r.lost && r.unsent == 0 && l.proposal.exclusive != r {
+		if r.lost && r.unsent == 0 && l.exclusive() != r {
 			d.recycle(r)
 			return false
 		}

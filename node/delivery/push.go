@@ -76,6 +76,12 @@ func (d *Desk) pumpPush(l *line, state *consumer.State) {
 	if !p.active || !state.Deliverable() {
 		return
 	}
+	if l.config.FlowControl && len(l.proposals) > 0 {
+		return // How much of the window is left is known once its messages are sent.
+	}
+	if promised := l.promised(); promised > 0 && uint64(promised) >= state.NumPending()+uint64(state.NumQueued()) {
+		return
+	}
 	if !l.config.FlowControl {
 		d.propose(l, nil, DeliverBatchMax, 0)
 		return
