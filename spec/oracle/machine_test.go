@@ -34,7 +34,9 @@ type machineRun struct {
 	t      *rapid.T
 	config *jsapi.StreamConfig
 	// first is the configuration at birth.
-	first   *jsapi.StreamConfig
+	first *jsapi.StreamConfig
+	// plant are the faults of the machine.
+	plant   stream.Plant
 	version uint64
 	machine *stream.Machine
 	oracle  *oracle.Stream
@@ -67,9 +69,9 @@ type expectation struct {
 
 var limits = jsapi.Limits{Account: jsapi.Unlimited()}
 
-func newMachineRun(t *rapid.T) *machineRun {
+func newMachineRun(t *rapid.T, plant stream.Plant) *machineRun {
 	r := &machineRun{
-		t: t, now: 1_700_000_000_000_000_000, bodies: map[uint64]string{}, sections: map[uint64][]byte{},
+		t: t, plant: plant, now: 1_700_000_000_000_000_000, bodies: map[uint64]string{}, sections: map[uint64][]byte{},
 		ids: map[string]uint64{}, nextID: 1, version: 1,
 	}
 	r.config = drawConfig(t)
@@ -85,7 +87,7 @@ func newMachineRun(t *rapid.T) *machineRun {
 
 func (r *machineRun) birth() *stream.Machine {
 	return stream.New(stream.Options{
-		Account: "A", Name: "S", Config: r.first, ConfigVersion: 1, Created: 1, Incarnation: 7,
+		Account: "A", Name: "S", Config: r.first, ConfigVersion: 1, Created: 1, Incarnation: 7, Plant: r.plant,
 	})
 }
 
@@ -321,11 +323,13 @@ func (r *machineRun) restart() {
 }
 
 func TestMachineAgreesWithOracle(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		r := newMachineRun(t)
-		for range rapid.IntRange(5, 60).Draw(t, "steps") {
-			r.step()
-		}
-		r.flush()
-	})
+	rapid.Check(t, func(t *rapid.T) { runMachine(t, stream.Plant{}) })
+}
+
+func runMachine(t *rapid.T, plant stream.Plant) {
+	r := newMachineRun(t, plant)
+	for range rapid.IntRange(5, 60).Draw(t, "steps") {
+		r.step()
+	}
+	r.flush()
 }
