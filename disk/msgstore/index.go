@@ -35,8 +35,9 @@ type block struct {
 	liveBytes int
 	size      int // bytes of header and messages
 	sealed    bool
-	data      []byte // header and messages (and footer once sealed), nil when not in memory
+	data      []byte // header and messages, nil when not in memory
 	written   int    // bytes of data handed out to be written
+	footer    []byte // of a sealed block, until it is handed out to be written
 	dirty     bool   // the state differs from what the last TakeState gave
 }
 
@@ -111,7 +112,11 @@ func (x *Index) begin(first uint64) *block {
 	b := &block{id: x.next, first: first, dirty: true}
 	x.next++
 	x.headSet = true
-	b.data = appendBlockHeader(make([]byte, 0, tailBytesMin), b.id)
+	room := tailBytesMin
+	if n := len(x.blocks); n > 0 && 2*x.blocks[n-1].size > x.options.BlockBytes {
+		room = x.options.BlockBytes // a stream that filled its last block will fill this one
+	}
+	b.data = appendBlockHeader(make([]byte, 0, room), b.id)
 	b.size = len(b.data)
 	x.memory += cap(b.data)
 	x.blocks = append(x.blocks, b)
@@ -129,9 +134,7 @@ func (x *Index) seal(b *block) {
 	if x.options.Volatile {
 		return
 	}
-	before := cap(b.data)
-	b.data = appendFooter(b.data, b.id, b.size, b.offsets)
-	x.memory += cap(b.data) - before
+	b.footer = appendFooter(nil, b.id, b.size, b.offsets)
 }
 
 // remove takes a block out of the index; the file goes once a checkpoint no longer refers to it.
@@ -173,16 +176,24 @@ func (x *Index) TakeWrites(dst []BlockWrite) []BlockWrite {
 	}
 	// Only the newest blocks can have unwritten bytes.
 	at := len(x.blocks)
-	for at > 0 && x.blocks[at-1].written < len(x.blocks[at-1].data) {
+	for at > 0 && x.blocks[at-1].unwritten() {
 		at--
 	}
 	for _, b := range x.blocks[at:] {
-		bytes := b.data[b.written:len(b.data):len(b.data)]
-		dst = append(dst, BlockWrite{Block: b.id, Offset: int64(b.written), Bytes: bytes})
-		b.written = len(b.data)
+		if b.written < len(b.data) {
+			bytes := b.data[b.written:len(b.data):len(b.data)]
+			dst = append(dst, BlockWrite{Block: b.id, Offset: int64(b.written), Bytes: bytes})
+			b.written = len(b.data)
+		}
+		if b.footer != nil {
+			dst = append(dst, BlockWrite{Block: b.id, Offset: int64(b.size), Bytes: b.footer})
+			b.footer = nil
+		}
 	}
 	return dst
 }
+
+func (b *block) unwritten() bool { return b.written < len(b.data) || b.footer != nil }
 
 // Lookup returns the place of a message; false when it is not there.
 func (x *Index) Lookup(seq uint64) (Loc, bool) {
@@ -238,7 +249,7 @@ func (x *Index) Evict(budget int) int {
 		if x.memory <= budget {
 			break
 		}
-		if b.sealed && b.data != nil && b.written == len(b.data) {
+		if b.sealed && b.data != nil && !b.unwritten() {
 			x.memory -= cap(b.data)
 			b.data, b.written = nil, 0
 		}
