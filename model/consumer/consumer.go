@@ -171,6 +171,27 @@ func (s *State) Deliverable() bool {
 	return s.pending.queued > 0 || s.numPending > 0 && !s.AtMaxAckPending()
 }
 
+// NextNew returns the next message that was never handed out and the time at which it was stored, and reports false when
+// there is none or it is not found by examining ScanMax messages. It changes nothing.
+func (s *State) NextNew() (seq uint64, unixNanos int64, ok bool) {
+	if s.numPending == 0 {
+		return 0, 0, false
+	}
+	seq, ok = s.skip.first()
+	if !ok {
+		seq, ok = s.log.Next(s.rules.filters, s.cursor, ScanMax)
+	}
+	if !ok {
+		return 0, 0, false
+	}
+	meta, exists := s.log.Meta(seq)
+	assert.True(exists, "a message that is found exists", seq)
+	return seq, meta.Time, true
+}
+
+// LastSeq is the highest sequence of the stream.
+func (s *State) LastSeq() uint64 { return s.log.Last() }
+
 // TakeChanged reports whether the state has changed since the last call.
 func (s *State) TakeChanged() bool {
 	changed := s.changed

@@ -45,6 +45,7 @@ func (d *Desk) handoff(group uint64, e *effect.Effect) {
 	if l == nil {
 		return
 	}
+	l.pace.storedAt, l.pace.handedAt = e.Time, d.now
 	it := item{streamSeq: e.Seq, consumerSeq: e.ConsumerSeq, deliveries: e.Deliveries, pending: e.N, timeNanos: e.Time}
 	if l.push == nil {
 		if p := l.proposed(e.Token); p != nil {
@@ -75,7 +76,7 @@ func (d *Desk) deliverEnded(group uint64, e *effect.Effect) {
 	r := p.exclusive
 	l.withdraw(e.Token)
 	if l.push != nil {
-		l.push.single = e.Stop == effect.StopBytes && e.N == 0
+		d.judgeStop(l, e)
 	}
 	if r != nil && e.Stop == effect.StopBytes && !r.ended && !r.lost {
 		l.remove(r)

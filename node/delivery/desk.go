@@ -218,6 +218,7 @@ func (d *Desk) open(group uint64, state *consumer.State) {
 // configure makes the line follow the configuration of its consumer.
 func (d *Desk) configure(l *line, state *consumer.State) {
 	l.config = state.Config()
+	d.configurePace(l, state)
 	if l.config.Push() {
 		d.configurePush(l)
 	}

@@ -18,6 +18,8 @@ type line struct {
 	waiting queue
 	// push is set for push consumers only.
 	push *push
+	// pace slows the line down.
+	pace pace
 	// out are the messages and statuses on their way out.
 	out outgoing
 	// proposals are the Delivers that are under way, InFlightMax at most. While there are any requests do not expire:
@@ -86,6 +88,8 @@ func (d *Desk) pump(l *line) {
 	switch {
 	case len(l.proposals) == InFlightMax || l.exclusive() != nil:
 		return
+	case l.pace.waitUntil > d.now:
+		return
 	case l.overdue || l.retryAt != 0 || l.out.len() > OutgoingMax || !d.giveBackRest(l):
 		return
 	}
@@ -148,6 +152,10 @@ func (d *Desk) tick(l *line) {
 		l.retryAt = 0
 		d.mark(l)
 	}
+	if l.pace.waitUntil != 0 && d.now >= l.pace.waitUntil {
+		l.pace.waitUntil = 0
+		d.mark(l)
+	}
 	if len(l.proposals) > 0 {
 		l.overdue = true
 	} else {
@@ -170,6 +178,7 @@ func (d *Desk) deadline(l *line) int64 {
 			next = t
 		}
 	}
+	at(l.pace.waitUntil)
 	for _, r := range l.waiting.all() {
 		if !l.overdue {
 			at(r.expiresAt)

@@ -151,10 +151,12 @@ func (d *Desk) pumpPull(l *line, state *consumer.State) {
 		if l.waiting.len() == 1 {
 			count = head.left
 		}
-		d.propose(l, head, count, head.bytesLeft)
+		if count = d.replaying(l, state, count); count > 0 {
+			d.propose(l, head, count, head.bytesLeft)
+		}
 		return
 	}
-	if count := d.sharedCount(l, promised); count > 0 {
+	if count := d.replaying(l, state, d.sharedCount(l, promised)); count > 0 {
 		d.propose(l, nil, count, 0)
 	}
 }

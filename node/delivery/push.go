@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"weir/model/consumer"
+	"weir/model/effect"
 	"weir/model/jsapi"
 	"weir/spec/assert"
 )
@@ -82,18 +83,35 @@ func (d *Desk) pumpPush(l *line, state *consumer.State) {
 	if promised := l.promised(); promised > 0 && uint64(promised) >= state.NumPending()+uint64(state.NumQueued()) {
 		return
 	}
-	if !l.config.FlowControl {
-		d.propose(l, nil, DeliverBatchMax, 0)
+	allowed, ok := d.bytesAllowed(l)
+	count := d.replaying(l, state, DeliverBatchMax)
+	if !ok || count == 0 {
 		return
 	}
-	left := p.window - p.unanswered
-	switch {
-	case left < 0:
-	case left == 0 || p.single:
-		d.propose(l, nil, 1, 0)
-	default:
-		d.propose(l, nil, DeliverBatchMax, left)
+	if l.config.FlowControl {
+		left := p.window - p.unanswered
+		if left < 0 {
+			return
+		}
+		// A window that is exactly used up lets one more message through.
+		if left = max(left, 1); allowed == 0 || left < allowed {
+			allowed = left
+		}
 	}
+	if p.single {
+		count, allowed = 1, 0
+	}
+	d.propose(l, nil, count, allowed)
+}
+
+// judgeStop draws the conclusion from a Deliver that could not fit its first message: if the window and the rate allow as
+// much as they ever will, the next message is sent alone, whatever its size; else it waits for the rate.
+func (d *Desk) judgeStop(l *line, e *effect.Effect) {
+	l.push.single = false
+	if e.Stop != effect.StopBytes || e.N > 0 {
+		return
+	}
+	l.push.single = !d.waitForBytes(l)
 }
 
 // sentPush keeps account of a message that was sent to a push consumer.
@@ -102,6 +120,7 @@ func (d *Desk) sentPush(l *line, size int) {
 	if l.config.IdleHeartbeat > 0 {
 		p.heartbeatAt = after(d.now, int64(l.config.IdleHeartbeat))
 	}
+	l.pace.pay(d.now, size)
 	if !l.config.FlowControl {
 		return
 	}

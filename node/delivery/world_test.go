@@ -16,6 +16,7 @@ const testGroup = 5
 // fakeMessage is one message of the fake stream.
 type fakeMessage struct {
 	subject, header string
+	time            int64
 	size            int
 }
 
@@ -39,7 +40,7 @@ func (s *fakeStream) Meta(seq uint64) (consumer.Meta, bool) {
 		return consumer.Meta{}, false
 	}
 	m := s.messages[seq-1]
-	return consumer.Meta{Time: 1, SubjectSize: len(m.subject), Size: len(m.header) + m.size}, true
+	return consumer.Meta{Time: m.time, SubjectSize: len(m.subject), Size: len(m.header) + m.size}, true
 }
 
 // sent is one message that left.
@@ -233,6 +234,7 @@ func (w *fakeWorld) createConsumer(id uint64, config *jsapi.ConsumerConfig) {
 }
 
 func (w *fakeWorld) publish(m fakeMessage) {
+	m.time = w.now
 	w.stream.messages = append(w.stream.messages, m)
 	b := w.batch()
 	for _, s := range w.states {
