@@ -8,6 +8,7 @@ package config
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -78,10 +79,8 @@ type Config struct {
 	MaxPendingBytes     int64
 	// MaxConnections bounds the clients; 0 or less refuses all of them.
 	MaxConnections int
-	// MaxSubscriptions bounds the subscriptions of a client; 0 does not. MaxSubscriptionTokens bounds the tokens of their
-	// subjects likewise.
-	MaxSubscriptions      int
-	MaxSubscriptionTokens int
+	// MaxSubscriptions bounds the subscriptions of a client; 0 does not.
+	MaxSubscriptions int
 	// MaxClosedClients is how many closed connections monitoring remembers.
 	MaxClosedClients int
 	// PingIntervalNanos is the time between pings to an idle client; after PingMax without an answer it is closed.
@@ -166,6 +165,11 @@ type User struct {
 	Permissions *Permissions
 	// ConnectionTypes are the ways in which the user may connect, in capitals; empty means all.
 	ConnectionTypes []string
+}
+
+// MayConnect reports whether the user may connect in one of the ways that this server has.
+func (u *User) MayConnect() bool {
+	return len(u.ConnectionTypes) == 0 || slices.Contains(u.ConnectionTypes, "STANDARD")
 }
 
 // Permissions say which subjects a user may use.

@@ -7,6 +7,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,8 +36,10 @@ type Options struct {
 	// SyncInterval, when not 0, makes the log durable in the background at this interval instead of before every
 	// acknowledgement: the reference server's lazy mode.
 	SyncInterval time.Duration
-	// Log receives the lines for the operator.
+	// Log receives the lines for the operator. The protocol is shown at LevelTrace.
 	Log *slog.Logger
+	// TraceBytes cuts the payloads in lines that show the protocol; 0 does not.
+	TraceBytes int
 }
 
 // Host is a running server. Its methods may be called from any goroutine.
@@ -59,6 +62,8 @@ type Host struct {
 	written   map[event.ConnID]int
 	spare     [][]byte
 
+	tracer *tracer
+
 	log   worker // write-ahead log
 	store worker // everything else on the disk
 
@@ -75,6 +80,7 @@ func New(options Options) (*Host, error) {
 		written: map[event.ConnID]int{},
 		quit:    make(chan struct{}),
 	}
+	h.tracer = newTracer(options.Log, options.TraceBytes)
 	h.timer = time.AfterFunc(time.Hour, h.wake)
 	h.log.init(h, "log")
 	h.store.init(h, "store")
@@ -147,6 +153,7 @@ func (h *Host) accept(sock *net.TCPConn) {
 		return
 	}
 	h.conns[id] = c
+	h.tracer.opened(id, sock.RemoteAddr().String())
 	h.stepLocked(event.Input{Kind: event.Opened, Conn: id, Text: sock.RemoteAddr().String()})
 	go c.Serve()
 }
@@ -259,7 +266,7 @@ func (h *Host) logLine(line event.LogLine) {
 	case event.Error:
 		h.options.Log.Error(line.Text)
 	case event.Trace:
-		h.options.Log.Log(nil, slog.LevelDebug-4, line.Text)
+		h.options.Log.Log(context.Background(), LevelTrace, line.Text)
 	default:
 		h.options.Log.Info(line.Text)
 	}

@@ -2,31 +2,38 @@ package host
 
 import (
 	"sync"
+	"time"
 
 	"weir/node/event"
 )
 
 // InlineBytesMax is the size up to which whoever submits an append to an idle log carries it out itself, instead of
-// waking the worker: a lone synchronous publisher saves a thread switch, and a busy one is back at its socket before
-// the next batch has gathered.
+// waking the worker: a lone synchronous publisher saves two thread switches, and a busy one is back at its socket before
+// much has gathered there.
 const InlineBytesMax = 2048
 
-// worker carries out storage operations in order, one batch at a time.
+// IdleAfter is how long the log has to rest before the worker prepares it for what comes next.
+const IdleAfter = 50 * time.Millisecond
+
+// worker carries out storage operations in order, one batch at a time: on its own goroutine, or on that of whoever
+// submitted a small one.
 type worker struct {
 	host *Host
-	name string
+	// idle, when not nil, is called while there is nothing to do, as long as it returns true.
+	idle func() bool
 
 	mu      sync.Mutex
-	more    *sync.Cond
 	queue   []event.Op
+	bytes   int  // of the appends in queue
 	busy    bool // somebody carries out operations
 	stopped bool
+	wakeup  chan struct{}
 	done    sync.WaitGroup
 }
 
-func (w *worker) init(h *Host, name string) {
-	w.host, w.name = h, name
-	w.more = sync.NewCond(&w.mu)
+func (w *worker) init(h *Host) {
+	w.host = h
+	w.wakeup = make(chan struct{}, 1)
 }
 
 func (w *worker) start() {
@@ -38,55 +45,130 @@ func (w *worker) start() {
 func (w *worker) stop() {
 	w.mu.Lock()
 	w.stopped = true
-	w.more.Broadcast()
 	w.mu.Unlock()
+	w.wake()
 	w.done.Wait()
 }
 
+// submit queues an operation. Whoever submits calls drive once it has released the lock of the node.
 func (w *worker) submit(op event.Op) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.queue = append(w.queue, op)
-	if !w.busy {
-		w.more.Signal()
+	for i := range op.Writes {
+		for j := range op.Writes[i].Entries {
+			w.bytes += len(op.Writes[i].Entries[j].Data)
+		}
 	}
+}
+
+func (w *worker) wake() {
+	select {
+	case w.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// drive has the queue carried out: by the caller if it is short and nobody is at it, else by the worker.
+func (w *worker) drive(inline bool) {
+	w.mu.Lock()
+	switch {
+	case len(w.queue) == 0 || w.busy:
+		w.mu.Unlock()
+	case inline && w.bytes <= InlineBytesMax:
+		batch := w.begin()
+		w.mu.Unlock()
+		w.host.carryOut(batch)
+		w.end()
+	default:
+		w.mu.Unlock()
+		w.wake()
+	}
+}
+
+// begin takes the queue; the caller holds mu and calls end when it has carried it out.
+func (w *worker) begin() []event.Op {
+	batch := w.queue
+	w.queue, w.bytes, w.busy = nil, 0, true
+	return batch
+}
+
+// end lets the next one begin, and leaves to the worker what has come meanwhile.
+func (w *worker) end() {
+	w.mu.Lock()
+	w.busy = false
+	more := len(w.queue) > 0
 	w.mu.Unlock()
+	if more {
+		w.wake()
+	}
 }
 
 func (w *worker) run() {
 	defer w.done.Done()
+	rest := time.NewTimer(IdleAfter)
+	defer rest.Stop()
 	for {
 		w.mu.Lock()
-		for (len(w.queue) == 0 || w.busy) && !(w.stopped && len(w.queue) == 0) {
-			w.more.Wait()
-		}
-		if len(w.queue) == 0 {
+		if w.busy || len(w.queue) == 0 {
+			stopped := w.stopped && !w.busy
 			w.mu.Unlock()
-			return
+			if stopped {
+				return
+			}
+			select {
+			case <-w.wakeup:
+			case <-rest.C:
+				w.useRest(rest)
+			}
+			continue
 		}
-		batch := w.queue
-		w.queue = nil
-		w.busy = true
+		batch := w.begin()
 		w.mu.Unlock()
 		w.host.carryOut(batch)
-		w.mu.Lock()
-		w.busy = false
-		w.mu.Unlock()
+		w.end()
+		rest.Reset(IdleAfter)
 	}
+}
+
+// useRest does a piece of the work for idle times, unless somebody has begun something.
+func (w *worker) useRest(rest *time.Timer) {
+	w.mu.Lock()
+	if w.idle == nil || w.busy || len(w.queue) > 0 {
+		w.mu.Unlock()
+		rest.Reset(IdleAfter)
+		return
+	}
+	w.busy = true
+	w.mu.Unlock()
+	if w.idle() {
+		rest.Reset(IdleAfter / 10)
+	}
+	w.end()
 }
 
 // carryOut does the operations and brings their completions to the node in one step.
 func (h *Host) carryOut(batch []event.Op) {
-	var completions []event.Completion
-	completions = h.node.Storage().Do(batch, completions)
-	inputs := make([]event.Input, 0, len(completions))
-	for _, c := range completions {
-		inputs = append(inputs, event.Input{Kind: event.Done, Done: c})
-	}
-	if len(inputs) == 0 {
+	completions := h.node.Storage().Do(batch, nil)
+	if len(completions) == 0 {
 		return
 	}
+	inputs := make([]event.Input, len(completions))
+	for i := range completions {
+		inputs[i] = event.Input{Kind: event.Done, Done: completions[i]}
+	}
 	h.mu.Lock()
-	h.stepLocked(inputs...)
+	h.stepLocked(false, inputs...)
+}
+
+// prepareLog is the work of the log for idle times.
+func (h *Host) prepareLog() bool {
+	more, err := h.node.Storage().IdleLog()
+	if err != nil {
+		h.options.Log.Warn("The log could not be prepared for later appends: " + err.Error())
+		return false
+	}
+	return more
 }
 
 // submitter is the host as a node.Worker.

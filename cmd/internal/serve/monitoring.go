@@ -170,7 +170,8 @@ func (m *monitoring) Snapshot(want monitor.Want) monitor.Snapshot {
 	var s monitor.Snapshot
 	h.View(func(e *engine.Engine, now event.Time) {
 		s = e.Snapshot(now, want)
-		s.Closed = slices.Clone(s.Closed) // the engine goes on writing to its own
+		newest := s.Closed[max(0, len(s.Closed)-m.process.MaxClosedClients):]
+		s.Closed = slices.Clone(newest) // the engine goes on writing to its own
 	})
 	if j := s.JetStream; j != nil {
 		j.MaxMemory, j.MaxStorage = m.process.JetStream.MaxMemoryBytes, m.process.JetStream.MaxFileBytes

@@ -174,6 +174,7 @@ func (p *process) options() (host.Options, error) {
 		WriteDeadline: time.Duration(p.WriteDeadlineNanos),
 		SyncInterval:  time.Duration(p.JetStream.SyncIntervalNanos),
 		Log:           p.log,
+		TraceBytes:    max(p.MaxTracedBytes, 0),
 	}
 	if !p.JetStream.Enabled {
 		return o, nil

@@ -126,11 +126,16 @@ func accounts(c *config.Config) []engine.Account {
 func authConfig(c *config.Config) auth.Config {
 	a := auth.Config{Token: c.Authorization.Token, NoAuthUser: c.NoAuthUser}
 	if c.Authorization.User != "" || c.Authorization.Password != "" {
-		a.Users = append(a.Users, auth.User{Name: c.Authorization.User, Password: c.Authorization.Password})
+		a.Users = append(a.Users, auth.User{
+			Name: c.Authorization.User, Password: c.Authorization.Password, Permissions: permissions(c.Authorization.Permissions),
+		})
 	}
 	add := func(users []config.User, account string) {
 		for i := range users {
 			u := &users[i]
+			if !u.MayConnect() {
+				continue // as good as a wrong password
+			}
 			a.Users = append(a.Users, auth.User{
 				Name: u.Name, Password: u.Password, Account: account, Permissions: permissions(u.Permissions),
 			})
@@ -140,7 +145,9 @@ func authConfig(c *config.Config) auth.Config {
 	for _, account := range c.Accounts {
 		add(account.Users, account.Name)
 	}
-	a.DefaultPermissions = permissions(c.Authorization.Permissions)
+	if len(c.Accounts) == 0 {
+		a.DefaultPermissions = permissions(c.Authorization.Permissions)
+	}
 	return a
 }
 
