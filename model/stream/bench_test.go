@@ -130,3 +130,90 @@ func heapBytes() uint64 {
 func BenchmarkMemoryOneSubject(b *testing.B) { benchMemory(b, 1, 35) }
 
 func BenchmarkMemoryMillionSubjects(b *testing.B) { benchMemory(b, 1_000_000, 250) }
+
+func putBenchConsumer(m *Machine, name string, filters ...string) {
+	config := jsapi.ConsumerConfig{Durable: name, Name: name, AckPolicy: jsapi.AckExplicit, AckWait: 30e9, MaxDeliver: -1,
+		MaxAckPending: 1000, FilterSubjects: filters}
+	c := command.Command{Kind: command.PutConsumer, Name: []byte(name), Config: config.AppendJSON(nil)}
+	m.Apply(m.Applied()+1, command.Append(command.AppendHeader(nil, 0, 0), &c), &effect.List{})
+}
+
+func BenchmarkPublishWithThreeConsumers(b *testing.B) {
+	m, batch := benchMachine(100, unlimited())
+	putBenchConsumer(m, "all")
+	putBenchConsumer(m, "some", "s.1.>", "s.*")
+	putBenchConsumer(m, "one", "s.7")
+	var out effect.List
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += benchBatch {
+		b.StopTimer()
+		entry := batch(benchBatch)
+		out.Reset()
+		b.StartTimer()
+		m.Apply(m.Applied()+1, entry, &out)
+	}
+}
+
+// BenchmarkDeliverAndAck hands out and acknowledges messages of a wildcard filter, a hundred at a time.
+func BenchmarkDeliverAndAck(b *testing.B) {
+	m, batch := benchMachine(10, unlimited())
+	putBenchConsumer(m, "some", "s.1", "s.2", "s.3", "s.4", "s.5")
+	var out effect.List
+	for i := 0; i < 2*b.N; i += benchBatch {
+		out.Reset()
+		m.Apply(m.Applied()+1, batch(benchBatch), &out)
+	}
+	var entry []byte
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; i < b.N; i += benchBatch {
+		out.Reset()
+		deliver := command.Command{Kind: command.Deliver, Consumer: 1, Count: benchBatch}
+		entry = command.Append(command.AppendHeader(entry[:0], 1, 0), &deliver)
+		m.Apply(m.Applied()+1, entry, &out)
+		entry = command.AppendHeader(entry[:0], 1, 0)
+		for _, e := range out.Effects {
+			if e.Kind == effect.Handoff {
+				ack := command.Command{Kind: command.Ack, Consumer: 1, StreamSeq: e.Seq, ConsumerSeq: e.ConsumerSeq, Deliveries: 1}
+				entry = command.Append(entry, &ack)
+			}
+		}
+		out.Reset()
+		m.Apply(m.Applied()+1, entry, &out)
+	}
+}
+
+func BenchmarkDigest(b *testing.B) {
+	m, batch := benchMachine(10, unlimited())
+	putBenchConsumer(m, "all")
+	m.Apply(m.Applied()+1, batch(benchBatch), &effect.List{})
+	for range b.N {
+		m.Digest()
+	}
+}
+
+// BenchmarkCheckpointStep saves what a hundred publishes with removals of random old messages make dirty.
+func BenchmarkCheckpointStep(b *testing.B) {
+	config := unlimited()
+	config.MaxMsgsPerSubject = 1
+	m, batch := benchMachine(100_000, config)
+	var out effect.List
+	for range 2000 {
+		out.Reset()
+		m.Apply(m.Applied()+1, batch(benchBatch), &out)
+	}
+	var ids []uint64
+	var data []byte
+	b.ResetTimer()
+	for range b.N {
+		out.Reset()
+		m.Apply(m.Applied()+1, batch(benchBatch), &out)
+		ids = m.DirtySections(ids[:0])
+		data = data[:0]
+		for _, id := range ids {
+			data, _ = m.AppendSection(data, id)
+		}
+		m.MarkClean()
+	}
+	b.ReportMetric(float64(len(data)), "bytes/step")
+}

@@ -7,7 +7,7 @@ import (
 )
 
 // notifyStored tells the views and the consumers of a new message.
-func (m *Machine) notifyStored(seq uint64, text []byte) {
+func (m *Machine) notifyStored(seq uint64, text string) {
 	c := &m.consumers
 	if len(c.byID) == 0 {
 		return
@@ -34,7 +34,7 @@ func (m *Machine) notifyRemoved(seq uint64, text string, why consumer.Removal) {
 	if len(c.byID) == 0 {
 		return
 	}
-	routed := c.views.route([]byte(text))
+	routed := c.views.route(text)
 	for _, v := range routed {
 		if v.kind == ownSet {
 			v.own.Remove(seq)

@@ -35,6 +35,8 @@ func (r row) hasHeader() bool { return r.size&sizeHasHeader != 0 }
 type page struct {
 	// rows[i] belongs to sequence number*pageRows+i. Rows beyond the slice were never stored.
 	rows []row
+	// bits has bit i set when the message of rows[i] exists. It repeats the live set in the form that live sections take.
+	bits [pageRows / 64]uint64
 	// live counts the messages of the page that exist. A page without any is freed.
 	live int
 }
@@ -74,6 +76,7 @@ func (t *pageTable) put(seq uint64, r row) {
 	}
 	p.grow(index + 1)
 	p.rows[index] = r
+	p.bits[index/64] |= 1 << (index % 64)
 	p.live++
 }
 
@@ -100,6 +103,8 @@ func (t *pageTable) at(seq uint64) row {
 func (t *pageTable) drop(seq uint64) (freed bool) {
 	number := seq / pageRows
 	p := t.find(number)
+	index := seq % pageRows
+	p.bits[index/64] &^= 1 << (index % 64)
 	p.live--
 	if p.live > 0 {
 		return false

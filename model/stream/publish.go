@@ -212,7 +212,7 @@ func (m *Machine) store(p *message) {
 	if p.keyed {
 		m.dedup.insert(dedupEntry{key: p.key, seq: seq, time: m.clock}, int64(m.config.DuplicateWindow))
 	}
-	m.notifyStored(seq, p.subject)
+	m.notifyStored(seq, m.log.subjects.row(id).text)
 	m.enforceSubject(id)
 	m.enforceTotals()
 	if len(p.fields.rollup) > 0 {

@@ -94,7 +94,7 @@ func (m *Machine) purgeBelow(bound uint64) uint64 {
 func (m *Machine) removeQuietly(seq uint64) {
 	text := m.log.subjectOf(seq)
 	m.log.remove(seq)
-	for _, v := range m.consumers.views.route([]byte(text)) {
+	for _, v := range m.consumers.views.route(text) {
 		if v.kind == ownSet {
 			v.own.Remove(seq)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"weir/model/consumer"
 	"weir/model/jsapi"
-	"weir/model/seqset"
 	"weir/model/subject"
 	"weir/spec/assert"
 )
@@ -58,7 +57,7 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 	case rowSection:
 		m.restoreRows(&r, chunk)
 	case liveSection:
-		err = m.restoreLive(&r, chunk)
+		m.restoreLive(&r, chunk)
 	case subjectSection:
 		m.restoreSubjects(&r, chunk)
 	case dedupSection:
@@ -134,26 +133,6 @@ func (m *Machine) restoreRows(r *reader, number uint64) {
 		before = time
 	}
 	m.log.pages.pages[number] = p
-}
-
-func (m *Machine) restoreLive(r *reader, chunk uint64) error {
-	var part seqset.Set
-	rest, err := part.Decode(r.rest)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	r.rest = rest
-	first, _ := part.First()
-	last, ok := part.Last()
-	if !ok || first/liveChunkSeqs != chunk || last/liveChunkSeqs != chunk {
-		r.bad = true
-		return nil
-	}
-	part.Ranges(func(first, last uint64) bool {
-		m.log.live.AddRange(first, last)
-		return true
-	})
-	return nil
 }
 
 func (m *Machine) restoreSubjects(r *reader, chunk uint64) {

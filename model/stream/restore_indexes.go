@@ -46,6 +46,9 @@ func (l *messages) index(first, last uint64) error {
 		return fmt.Errorf("%w: messages [%d, %d] have no rows", ErrMalformed, first, last)
 	}
 	p.live += int(last - first + 1)
+	for seq := first; seq <= last; seq++ {
+		p.bits[seq%pageRows/64] |= 1 << (seq % 64)
+	}
 	for first <= last {
 		id := p.rows[first%pageRows].subject
 		if !l.subjects.taken(id) {

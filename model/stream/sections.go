@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"weir/model/seqset"
 	"weir/spec/assert"
 )
 
@@ -14,7 +13,7 @@ import (
 //	head      see appendHead
 //	rows      count, then for each row from the page's first sequence on: time (distance from the row before), subject
 //	          id, size*2 + 1 with a header
-//	live      a seqset of the sequences of the chunk that exist
+//	live      for each page of the chunk which of its messages exist, see appendLive
 //	subjects  count, then for each id in use: its distance from the id before, its text
 //	dedup     ordinal of the first entry, count, then for each entry: key, sequence, time (distance)
 //	consumer  refiltered (0 or 1), then the State in its own form
@@ -131,42 +130,6 @@ func (m *Machine) appendRows(dst []byte, number uint64) ([]byte, bool) {
 		before = r.time
 	}
 	return dst, true
-}
-
-func (m *Machine) appendLive(dst []byte, chunk uint64) ([]byte, bool) {
-	var part seqset.Set
-	end := (chunk + 1) * liveChunkSeqs
-	for seq, ok := m.log.live.Next(chunk * liveChunkSeqs); ok && seq < end; {
-		last := runEnd(&m.log.live, seq, end-1)
-		part.AddRange(seq, last)
-		seq, ok = m.log.live.Next(last + 1)
-	}
-	if part.Len() == 0 {
-		return dst, false
-	}
-	return part.AppendBinary(dst), true
-}
-
-// runEnd returns the last sequence of the run that starts at first, cut off at limit. It doubles its step, then halves
-// it, so that long runs are cheap.
-func runEnd(set *seqset.Set, first, limit uint64) uint64 {
-	step, last := uint64(1), first
-	for last < limit {
-		to := min(last+step, limit)
-		if set.CountRange(last+1, to) == to-last {
-			last = to
-			step *= 2
-			continue
-		}
-		if step == 1 {
-			return last
-		}
-		step /= 2
-		if step > 1 {
-			step /= 2
-		}
-	}
-	return last
 }
 
 // used reports whether a chunk of the table has subjects.

@@ -46,6 +46,7 @@ type views struct {
 	routed        []*view
 	routedText    string
 	routedVersion uint64
+	scratch       []byte
 }
 
 func newViews() views {
@@ -209,23 +210,21 @@ func (m *Machine) viewSet(v *view) *seqset.Set {
 
 // route returns the views, apart from those of the whole stream, that select the subject. The result is valid until
 // the next call.
-func (vs *views) route(text []byte) []*view {
+func (vs *views) route(text string) []*view {
 	if vs.routes.Len() == 0 {
 		return nil
 	}
-	if vs.routedVersion == vs.routes.Version() && vs.routedText == string(text) {
+	if vs.routedVersion == vs.routes.Version() && vs.routedText == text {
 		return vs.routed
 	}
-	matched := vs.routes.Match(text, vs.routed[:0])
+	vs.scratch = append(vs.scratch[:0], text...)
+	matched := vs.routes.Match(vs.scratch, vs.routed[:0])
 	unique := matched[:0]
 	for _, v := range matched {
 		if !slices.Contains(unique, v) {
 			unique = append(unique, v)
 		}
 	}
-	vs.routed, vs.routedVersion = unique, vs.routes.Version()
-	if vs.routedText != string(text) {
-		vs.routedText = string(text)
-	}
+	vs.routed, vs.routedText, vs.routedVersion = unique, text, vs.routes.Version()
 	return unique
 }
