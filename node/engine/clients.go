@@ -112,10 +112,17 @@ func (e *Engine) lameDuck() {
 	}
 }
 
-// shutdown tells waiting requests that the server ends.
+// shutdown tells waiting requests that the server ends, and has a checkpoint made of what no checkpoint covers, so that
+// the next start has nothing to replay.
 func (e *Engine) shutdown() {
-	if e.desk != nil {
-		e.desk.Shutdown(e.now.Mono)
+	if e.desk == nil {
+		return
+	}
+	e.desk.Shutdown(e.now.Mono)
+	for _, g := range e.order {
+		if g.durable() {
+			e.wantSave(g)
+		}
 	}
 }
 

@@ -74,6 +74,7 @@ type Engine struct {
 	wanted         []wantedFetch
 	saves          map[event.Ticket]saving
 	due            []*group
+	active         []*group // those that applied something since they last rested
 	drops          []event.Op
 	stalled        []persisting // appends that wait for space on the disk, oldest first
 	retries        []persisting // those of them that are tried again in this step
@@ -270,6 +271,8 @@ func (e *Engine) fire() {
 			}
 		case retryTimer:
 			e.retryAppends()
+		case restTimer:
+			e.settleResting()
 		default:
 			assert.Unreachable("kind of timer", uint64(t.kind))
 		}

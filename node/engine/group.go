@@ -37,6 +37,8 @@ type group struct {
 
 	saving       bool  // a checkpoint is under way
 	saveDue      bool  // in Engine.due
+	active       bool  // in Engine.active
+	lastActive   int64 // monotone time at which it last applied something
 	saveFailed   error // why the last checkpoint failed
 	readFailed   error // why a stored message could not be read
 	rewriting    bool  // a block is being copied

@@ -51,6 +51,7 @@ func (e *Engine) noteAppended(g *group, bytes int) {
 		return
 	}
 	e.logBytes += int64(bytes)
+	e.noteActive(g)
 	if g.firstUnsaved == 0 {
 		g.firstUnsaved = e.logBytes
 	}
@@ -129,4 +130,50 @@ func indexGone(u checkpoint.Update) []uint64 {
 		}
 	}
 	return gone
+}
+
+// restNanos is how long a group has to rest before it is checkpointed and gives up the memory of its message blocks.
+const restNanos = int64(10e9)
+
+// noteActive notes that a group is in use.
+func (e *Engine) noteActive(g *group) {
+	g.lastActive = e.now.Mono
+	if g.active {
+		return
+	}
+	g.active = true
+	e.active = append(e.active, g)
+	if len(e.active) == 1 {
+		e.timers.push(timer{at: e.now.Mono + restNanos, kind: restTimer})
+	}
+}
+
+// settleResting looks for groups that have come to rest: their state goes into a checkpoint, so that a restart has
+// nothing to replay, and their blocks leave the memory.
+func (e *Engine) settleResting() {
+	still := e.active[:0]
+	for _, g := range e.active {
+		switch {
+		case e.groups[g.id] != g:
+		case e.now.Mono-g.lastActive < restNanos:
+			still = append(still, g)
+			continue
+		default:
+			e.rest(g)
+		}
+		g.active = false
+	}
+	clear(e.active[len(still):])
+	e.active = still
+	if len(e.active) > 0 {
+		e.timers.push(timer{at: e.now.Mono + restNanos, kind: restTimer})
+	}
+}
+
+func (e *Engine) rest(g *group) {
+	e.wantSave(g)
+	if g.index != nil {
+		g.index.Evict(0)
+		e.boundCache(g)
+	}
 }

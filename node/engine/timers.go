@@ -19,6 +19,7 @@ const (
 	sessionTimer timerKind = iota
 	groupTimer
 	retryTimer
+	restTimer
 )
 
 func (t timer) before(o timer) bool {

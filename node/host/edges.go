@@ -88,7 +88,8 @@ type clients Host
 // Ops brings operations of a connection to the node.
 func (c *clients) Ops(id uint64, ops []wire.Op) {
 	c.tracer.received(event.ConnID(id), ops)
-	(*Host)(c).step(event.Input{Kind: event.Ops, Conn: event.ConnID(id), Ops: ops})
+	c.mu.Lock()
+	(*Host)(c).stepLocked(true, event.Input{Kind: event.Ops, Conn: event.ConnID(id), Ops: ops})
 }
 
 // Refused brings the end of a connection's protocol to the node.
@@ -101,7 +102,7 @@ func (c *clients) Closed(id uint64, reason wire.Reason) {
 	c.tracer.closed(event.ConnID(id), reason)
 	c.mu.Lock()
 	delete(c.conns, event.ConnID(id))
-	(*Host)(c).stepLocked(event.Input{Kind: event.Closed, Conn: event.ConnID(id), Reason: reason})
+	(*Host)(c).stepLocked(false, event.Input{Kind: event.Closed, Conn: event.ConnID(id), Reason: reason})
 }
 
 // Written notes bytes for the next step.

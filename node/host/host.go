@@ -82,8 +82,8 @@ func New(options Options) (*Host, error) {
 	}
 	h.tracer = newTracer(options.Log, options.TraceBytes)
 	h.timer = time.AfterFunc(time.Hour, h.wake)
-	h.log.init(h, "log")
-	h.store.init(h, "store")
+	h.log.init(h)
+	h.store.init(h)
 	listener, err := net.Listen("tcp", options.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for clients on %s: %w", options.Listen, err)
@@ -99,8 +99,13 @@ func New(options Options) (*Host, error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	if h.node.Storage() != nil {
+		h.log.idle = h.prepareLog
+	}
 	h.log.start()
 	h.store.start()
+	h.log.wake()
+	h.store.wake()
 	if options.SyncInterval > 0 && h.node.Storage() != nil {
 		go h.syncLazily()
 	}
@@ -154,18 +159,19 @@ func (h *Host) accept(sock *net.TCPConn) {
 	}
 	h.conns[id] = c
 	h.tracer.opened(id, sock.RemoteAddr().String())
-	h.stepLocked(event.Input{Kind: event.Opened, Conn: id, Text: sock.RemoteAddr().String()})
+	h.stepLocked(false, event.Input{Kind: event.Opened, Conn: id, Text: sock.RemoteAddr().String()})
 	go c.Serve()
 }
 
 // step brings one input to the node.
 func (h *Host) step(in event.Input) {
 	h.mu.Lock()
-	h.stepLocked(in)
+	h.stepLocked(false, in)
 }
 
-// stepLocked is step with mu held; it releases mu and then writes to the sockets what the step queued.
-func (h *Host) stepLocked(in ...event.Input) {
+// stepLocked is step with mu held; it releases mu, writes to the sockets what the step queued, and has the storage do
+// what the step asked for: on this goroutine with inline, as far as that is short.
+func (h *Host) stepLocked(inline bool, in ...event.Input) {
 	h.inputs = h.takeWritten(h.inputs[:0])
 	h.inputs = append(h.inputs, in...)
 	h.node.StepAll(h.inputs)
@@ -176,6 +182,8 @@ func (h *Host) stepLocked(in ...event.Input) {
 	for _, c := range touched {
 		c.Flush()
 	}
+	h.log.drive(inline)
+	h.store.drive(false)
 }
 
 // takeWritten turns what connections have written since the last step into inputs.
@@ -233,8 +241,8 @@ func (h *Host) Shutdown() error {
 		continue
 	}
 	h.timer.Stop()
+	h.store.stop() // first: the end of a checkpoint leaves a mark in the log
 	h.log.stop()
-	h.store.stop()
 	if s := h.node.Storage(); s != nil {
 		return s.Close()
 	}
