@@ -4,7 +4,7 @@ package stream
 // subjects.
 func (m *Machine) CountFrom(pattern string, seq uint64) uint64 {
 	last := m.log.last
-	if pattern == ">" {
+	if m.selectsAll(pattern) {
 		return m.log.live.CountRange(seq, last)
 	}
 	var count uint64

@@ -312,6 +312,10 @@ func (w *world) checkFilters(t *rapid.T) {
 		if i >= 0 && next.Seq != list[i].seq || i < 0 && next.Seq != 0 {
 			t.Fatalf("next of %q from %d is %d", filter, from, next.Seq)
 		}
+		later := slices.DeleteFunc(slices.Clone(list), func(msg twinMsg) bool { return msg.seq < from })
+		if got := w.m.CountFrom(filter, from); got != uint64(len(later)) {
+			t.Fatalf("%d messages match %q from %d on, the twin has %d", got, filter, from, len(later))
+		}
 		var lasts []uint64
 		for i, msg := range list {
 			if !slices.ContainsFunc(list[i+1:], func(later twinMsg) bool { return later.subject == msg.subject }) {

@@ -93,7 +93,7 @@ func (m *Machine) Get(seq uint64) (Meta, bool) {
 
 // lastOf returns the last sequence that the pattern selects, 0 when there is none.
 func (m *Machine) lastOf(pattern string) uint64 {
-	if pattern == ">" {
+	if m.selectsAll(pattern) {
 		last, _ := m.log.live.Last()
 		return last
 	}
@@ -116,7 +116,10 @@ const scanMax = 256
 // and beyond it the matching subjects.
 func (m *Machine) NextBySubject(pattern string, seq uint64) (Meta, bool) {
 	next, ok := m.log.live.Next(seq)
-	if !ok || pattern == ">" {
+	if !ok {
+		return Meta{}, false
+	}
+	if m.selectsAll(pattern) {
 		return m.Get(next)
 	}
 	if subject.HasWildcard(pattern) {

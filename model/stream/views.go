@@ -140,7 +140,7 @@ func (m *Machine) viewKind(filters []string) viewKind {
 		return wholeStream
 	}
 	for _, filter := range filters {
-		if filter == ">" || m.covers(filter) {
+		if m.selectsAll(filter) {
 			return wholeStream
 		}
 	}
@@ -150,9 +150,12 @@ func (m *Machine) viewKind(filters []string) viewKind {
 	return ownSet
 }
 
-// covers reports whether it is certain that every message of the stream, present and future, matches the filter.
-func (m *Machine) covers(filter string) bool {
-	if m.strays {
+// selectsAll reports whether it is certain that every message of the stream, present and future, matches the filter.
+func (m *Machine) selectsAll(filter string) bool {
+	if filter == ">" {
+		return true
+	}
+	if m.strays || !subject.Valid(filter) {
 		return false
 	}
 	for _, pattern := range m.config.Subjects {
