@@ -86,7 +86,7 @@ type JetStream struct {
 
 // Defaults of JetStream.
 const (
-	CacheBytesDefault      = 256 << 20
+	CacheBytesDefault      = 64 << 20
 	CheckpointBytesDefault = 32 << 20
 )
 

@@ -6,6 +6,10 @@ import "weir/model/command"
 // may jump while the timer waits.
 const recheckNanos = int64(10e9)
 
+// tickNanosMin is the least time between two Ticks of a group: deadlines that lie close together, as those of messages
+// that expire one after the other, share a Tick.
+const tickNanosMin = int64(20e6)
+
 // retryNanos is how long to wait before something that can not be decided now is tried again.
 const retryNanos = int64(1e9)
 
@@ -17,6 +21,7 @@ func (e *Engine) armGroup(g *group) {
 		return
 	}
 	at := e.now.Mono + min(max(deadline-e.wall, 0), recheckNanos)
+	at = max(at, g.lastTick+tickNanosMin)
 	if g.armed != 0 && g.armed <= at {
 		return
 	}
@@ -42,7 +47,7 @@ func (e *Engine) tickGroup(g *group, at int64) {
 		e.armGroup(g)
 		return
 	}
-	g.ticking = true
+	g.ticking, g.lastTick = true, e.now.Mono
 	g.replica.Propose(&command.Command{Kind: command.Tick}, nil)
 	e.markDirty(g)
 }

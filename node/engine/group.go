@@ -30,10 +30,11 @@ type group struct {
 	account *account
 	cached  int // bytes of index in memory that Engine.cached counts
 
-	dirty   bool  // in Engine.dirty
-	touched bool  // in Engine.touched: the index may have writes to hand out
-	armed   int64 // monotone time of the timer that is set; 0: none
-	ticking bool  // a Tick is proposed and not yet applied
+	dirty    bool  // in Engine.dirty
+	touched  bool  // in Engine.touched: the index may have writes to hand out
+	armed    int64 // monotone time of the timer that is set; 0: none
+	ticking  bool  // a Tick is proposed and not yet applied
+	lastTick int64 // monotone time at which the last Tick was proposed
 
 	saving       bool  // a checkpoint is under way
 	saveDue      bool  // in Engine.due

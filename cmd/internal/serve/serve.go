@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -131,6 +132,8 @@ func (p *process) start() (err error) {
 		if err := p.recover(); err != nil {
 			return errors.Join(err, p.host.Shutdown(), p.monitor.close())
 		}
+		// What was read to recover is garbage now; it would take the collector long to notice on an idle server.
+		debug.FreeOSMemory()
 		p.log.Info(fmt.Sprintf("Took %v to start JetStream", time.Since(begin)))
 	}
 	p.served = make(chan error, 1)
@@ -149,9 +152,12 @@ func (p *process) start() (err error) {
 // recoverMax is how long a start waits for streams before it lets clients in without them; health says which.
 const recoverMax = 10 * time.Minute
 
+// recoverPoll is how often a start looks whether all streams are served.
+const recoverPoll = time.Millisecond
+
 // recover waits until all streams are served.
 func (p *process) recover() error {
-	for limit := time.Now().Add(recoverMax); time.Now().Before(limit); time.Sleep(100 * time.Microsecond) {
+	for limit := time.Now().Add(recoverMax); time.Now().Before(limit); time.Sleep(recoverPoll) {
 		ready := false
 		p.host.View(func(e *engine.Engine, _ event.Time) { ready = e.Ready() })
 		if ready {
