@@ -54,7 +54,7 @@ func (e *Engine) retryAppends() {
 func (e *Engine) flushRetries(out *event.Outputs) {
 	for i := range e.retries {
 		p := e.retries[i]
-		out.Storage = append(out.Storage, event.Op{Kind: event.Persist, Ticket: p.ticket, Writes: p.writes})
+		out.Storage = append(out.Storage, event.Op{Kind: event.Persist, Ticket: p.ticket, Writes: p.writes, Resume: i == 0})
 		e.appends = append(e.appends, p)
 	}
 	clear(e.retries)

@@ -44,6 +44,9 @@ type Op struct {
 	Group wal.GroupID
 	// Writes are what a Persist appends, in order.
 	Writes []wal.Write
+	// Resume says that the engine knows of the failure of an earlier Persist and begins anew with this one. Without it
+	// every Persist after a failed one fails as well, so that nothing is appended behind a gap.
+	Resume bool
 	// Blocks are the ranges that a Keep writes. The bytes are frozen: the engine does not change them any more.
 	Blocks []msgstore.BlockWrite
 	// Loc is the place of the message that a Fetch reads.

@@ -9,12 +9,19 @@ import (
 // order.
 func (s *Storage) appendLog(ops []event.Op, done []event.Completion) []event.Completion {
 	for len(ops) > 0 {
+		if ops[0].Resume {
+			s.stalled = nil
+		}
 		var m merge
 		n := 0
-		for n < len(ops) && m.add(ops[n].Writes, n == 0) {
+		for n < len(ops) && (n == 0 || !ops[n].Resume) && m.add(ops[n].Writes, n == 0) {
 			n++
 		}
-		err := m.append(s.log)
+		err := s.stalled
+		if err == nil {
+			err = m.append(s.log)
+			s.stalled = err
+		}
 		for i := range ops[:n] {
 			done = append(done, event.Completion{Ticket: ops[i].Ticket, Kind: event.Persist, Err: err})
 		}

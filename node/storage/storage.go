@@ -61,6 +61,7 @@ type Storage struct {
 	options Options
 	lock    io.Closer
 	log     *wal.Log
+	stalled error // of the last append, until an operation resumes
 	groups  map[wal.GroupID]*groupFiles
 }
 
