@@ -5,6 +5,7 @@ import (
 
 	"weir/model/header"
 	"weir/model/jsapi"
+	"weir/node/replica"
 	"weir/node/route"
 )
 
@@ -31,7 +32,7 @@ func (i *ingest) Deliver(sub *route.Sub, m *route.Message) bool {
 			return true
 		}
 	}
-	g.replica.Publish(subject, hdr, payload, m.From, m.Reply)
+	g.replica.Publish(&replica.Published{Subject: subject, Header: hdr, Payload: payload, Conn: m.From, Reply: m.Reply})
 	e.markDirty(g)
 	return true
 }

@@ -62,12 +62,21 @@ func (r *Replica) Full() bool {
 	return bytes >= WaitingBytesMax
 }
 
+// Published is a message of a connection on its way into the log.
+type Published struct {
+	// Subject, Header and Payload are the message.
+	Subject, Header, Payload []byte
+	// Conn is the connection that published it, Reply where the acknowledgement goes; empty without one.
+	Conn  event.ConnID
+	Reply []byte
+}
+
 // Publish adds a message to the open batch. The slices are copied.
-func (r *Replica) Publish(subject, header, payload []byte, conn event.ConnID, reply []byte) {
+func (r *Replica) Publish(m *Published) {
 	b := r.batch()
-	b.data = command.AppendPublish(b.data, subject, header, payload)
-	b.replies = append(b.replies, reply...)
-	b.origins = append(b.origins, Origin{Conn: conn, replyEnd: len(b.replies)})
+	b.data = command.AppendPublish(b.data, m.Subject, m.Header, m.Payload)
+	b.replies = append(b.replies, m.Reply...)
+	b.origins = append(b.origins, Origin{Conn: m.Conn, replyEnd: len(b.replies)})
 }
 
 // Propose adds a command to the open batch. done may be nil; see Origin.
