@@ -197,11 +197,8 @@ func (f *Files) Read(loc Loc) (Msg, error) {
 		}
 	}
 	file, err := f.file(loc.Block)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Msg{}, fmt.Errorf("block %d is missing: %w", loc.Block, ErrCorrupt)
-	}
 	if err != nil {
-		return Msg{}, err
+		return Msg{}, missing(loc.Block, err)
 	}
 	data := make([]byte, loc.Size)
 	if err := readFull(file, data, int64(loc.Offset)); err != nil {
@@ -228,20 +225,41 @@ func readFull(file vfs.File, p []byte, off int64) error {
 
 // Rewrite carries out an order: the new block is written, and durable after the next Sync.
 func (f *Files) Rewrite(r *Rewrite) (Rewritten, error) {
-	file, err := f.file(r.From)
-	if err != nil {
+	if err := f.flush(); err != nil {
 		return Rewritten{}, err
 	}
-	data := make([]byte, r.Size)
-	if err := readFull(file, data, 0); err != nil {
-		return Rewritten{}, fmt.Errorf("read block %d: %w", r.From, err)
+	done := Rewritten{To: r.To}
+	done.copied.first = r.From[0].living.first
+	out := appendBlockHeader(nil, r.To)
+	for i := range r.From {
+		from := &r.From[i]
+		file, err := f.file(from.Block)
+		if err != nil {
+			return Rewritten{}, missing(from.Block, err)
+		}
+		data := make([]byte, from.Size)
+		if err := readFull(file, data, 0); err != nil {
+			return Rewritten{}, fmt.Errorf("read block %d: %w", from.Block, err)
+		}
+		if out, err = done.copyBlock(out, data, from); err != nil {
+			return Rewritten{}, err
+		}
+		done.From = append(done.From, from.Block)
 	}
-	bytes, done, err := rewriteBlock(data, r)
-	if err != nil {
-		return Rewritten{}, err
+	done.copied.pack()
+	done.Size = len(out)
+	// The index has seen the outcome of the order before: every list from now on names that copy if it is in use.
+	f.copies = append(f.copies[:0], r.To)
+	out = appendFooter(out, r.To, done.Size, &done.copied)
+	return done, f.Write([]BlockWrite{{Block: r.To, Bytes: out}})
+}
+
+// missing tells a block that is not there from other failures.
+func missing(id BlockID, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("block %d is missing: %w", id, ErrCorrupt)
 	}
-	f.copies = append(f.copies, r.To)
-	return done, f.Write([]BlockWrite{{Block: r.To, Bytes: bytes}})
+	return err
 }
 
 // RemoveExcept removes the blocks that are not listed, but for the outcome of a Rewrite as long as no list has named it:
@@ -290,74 +308,4 @@ func (f *Files) Close() error {
 	}
 	f.open = nil
 	return errors.Join(errs...)
-}
-
-// Load finds the blocks that a checkpoint refers to: the places of the messages come from the footers of sealed blocks,
-// and from the bytes of the one that is not sealed. The error wraps ErrCorrupt when a block is damaged or missing.
-func (f *Files) Load(states []BlockState) ([]BlockInfo, error) {
-	infos := make([]BlockInfo, 0, len(states))
-	for i := range states {
-		info, err := f.load(&states[i])
-		if err != nil {
-			return nil, err
-		}
-		infos = append(infos, info)
-	}
-	if len(states) > 0 {
-		f.exists, f.newDir = true, true // a killed process may have left entries that are not durable
-	}
-	return infos, f.Close()
-}
-
-func (f *Files) load(s *BlockState) (BlockInfo, error) {
-	file, err := f.file(s.ID)
-	if errors.Is(err, fs.ErrNotExist) {
-		return BlockInfo{}, fmt.Errorf("block %d is missing: %w", s.ID, ErrCorrupt)
-	}
-	if err != nil {
-		return BlockInfo{}, err
-	}
-	info := BlockInfo{State: *s}
-	from, size := 0, s.Size
-	if s.Sealed {
-		from, size = s.Size, footerHeadBytes+4*s.Count
-	}
-	data := make([]byte, size)
-	if err := readFull(file, data, int64(from)); err != nil {
-		return BlockInfo{}, fmt.Errorf("read block %d: %w", s.ID, err)
-	}
-	if s.Sealed {
-		info.Offsets, err = decodeFooter(data, s.ID, s.Size)
-	} else {
-		info.Data = data
-		info.Offsets, err = scanBlock(data, s)
-	}
-	if err == nil && len(info.Offsets) != s.Count {
-		err = fmt.Errorf("block %d covers %d sequences, its checkpoint says %d: %w", s.ID, len(info.Offsets), s.Count, ErrCorrupt)
-	}
-	return info, err
-}
-
-// scanBlock finds the messages in the bytes of a block that has no footer yet.
-func scanBlock(data []byte, s *BlockState) ([]uint32, error) {
-	if err := checkBlockHeader(data, s.ID); err != nil {
-		return nil, err
-	}
-	offsets := make([]uint32, s.Count)
-	for at := blockHeaderBytes; at < len(data); {
-		if err := checkMessage(data[at:], s.ID, at); err != nil {
-			return nil, err
-		}
-		m, err := decodeMessage(data[at:])
-		if err != nil {
-			return nil, err
-		}
-		if m.Seq < s.First || m.Seq-s.First >= uint64(s.Count) {
-			return nil, fmt.Errorf("message %d does not belong into block %d: %w", m.Seq, s.ID, ErrCorrupt)
-		}
-		offsets[m.Seq-s.First] = uint32(at)
-		size, _ := frameSize(data[at:])
-		at += size
-	}
-	return offsets, nil
 }

@@ -25,7 +25,9 @@
 //
 // size is the whole message's. The footer of a sealed block, at the offset that the index's state gives:
 //
-//	crc, count (8 bytes), then for each sequence from the block's first the offset of its message (4 bytes), 0: none.
+//	crc, count (8 bytes), then for each sequence from the block's first the offset of its message (4 bytes), 0: none;
+//	or, with the highest bit of the count set, for each message its offset, then for each its sequence relative to the
+//	first (4 bytes each).
 package msgstore
 
 import (
@@ -105,12 +107,21 @@ func seedOf(id BlockID, offset int) uint32 {
 // messageBytes is the size of m without compression.
 func messageBytes(m *Msg) int { return headBytes + len(m.Subject) + len(m.Header) + len(m.Payload) }
 
-// appendMessage appends m, which will lie at offset len(dst) of the block. With checked the checksum is computed.
-func appendMessage(dst []byte, id BlockID, m *Msg, compress, checked bool) []byte {
+// layout is how a message is laid out: at which offset of which block, whether its payload is compressed where that
+// helps, and whether its checksum is computed.
+type layout struct {
+	id                BlockID
+	offset            int
+	compress, checked bool
+}
+
+// appendMessage appends m.
+func appendMessage(dst []byte, l layout, m *Msg) []byte {
 	assert.True(len(m.Subject) <= SubjectBytesMax, "subject fits", uint64(len(m.Subject)))
+	assert.True(len(m.Header) <= HeaderBytesMax, "header fits", uint64(len(m.Header)))
 	at := len(dst)
 	payload, flags := m.Payload, byte(0)
-	if compress && len(payload) >= compressFromBytes {
+	if l.compress && len(payload) >= compressFromBytes {
 		if smaller := s2.Encode(nil, payload); len(smaller) < len(payload) {
 			payload, flags = smaller, flagCompressed
 		}
@@ -126,8 +137,8 @@ func appendMessage(dst []byte, id BlockID, m *Msg, compress, checked bool) []byt
 	dst = append(dst, m.Subject...)
 	dst = append(dst, m.Header...)
 	dst = append(dst, payload...)
-	if checked {
-		binary.LittleEndian.PutUint32(dst[at:], record.Checksum(seedOf(id, at), dst[at+4:]))
+	if l.checked {
+		binary.LittleEndian.PutUint32(dst[at:], record.Checksum(seedOf(l.id, l.offset), dst[at+4:]))
 	}
 	return dst
 }
@@ -143,6 +154,14 @@ func frameSize(data []byte) (int, bool) {
 		return 0, false
 	}
 	return int(size), true
+}
+
+// sequenceOf reads the sequence of the message at data[0], 0 when there cannot be one.
+func sequenceOf(data []byte) uint64 {
+	if len(data) < headBytes {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(data[8:])
 }
 
 // checkMessage verifies the message at data[0], which lies at the offset of the block.
@@ -175,38 +194,72 @@ func decodeMessage(data []byte) (Msg, error) {
 	return m, nil
 }
 
+// footerSparse marks the count of a footer that lists sequences.
+const footerSparse = 1 << 31
+
+// footerBytes is the size of the footer of a block with count entries.
+func footerBytes(count int, sparse bool) int {
+	if sparse {
+		return footerHeadBytes + 8*count
+	}
+	return footerHeadBytes + 4*count
+}
+
 // appendFooter appends the footer of the block, which will lie at offset at of the block.
-func appendFooter(dst []byte, id BlockID, at int, offsets []uint32) []byte {
+func appendFooter(dst []byte, id BlockID, at int, t *table) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(offsets)))
-	for _, o := range offsets {
-		dst = binary.LittleEndian.AppendUint32(dst, o)
+	count := uint32(t.count())
+	if t.seqs != nil {
+		count |= footerSparse
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, count)
+	for _, place := range t.places {
+		dst = binary.LittleEndian.AppendUint32(dst, place&^dead)
+	}
+	for _, seq := range t.seqs {
+		dst = binary.LittleEndian.AppendUint32(dst, seq)
 	}
 	binary.LittleEndian.PutUint32(dst[start:], record.Checksum(seedOf(id, at), dst[start+4:]))
 	return dst
 }
 
-// decodeFooter reads the offsets of a block's messages; size is where the footer lies.
-func decodeFooter(data []byte, id BlockID, size int) ([]uint32, error) {
-	bad := fmt.Errorf("index of block %d at offset %d: %w", id, size, ErrCorrupt)
-	if len(data) < footerHeadBytes {
-		return nil, bad
+// decodeFooter reads the table of a block from its footer.
+func decodeFooter(data []byte, s *BlockState) (table, error) {
+	bad := fmt.Errorf("index of block %d at offset %d: %w", s.ID, s.Size, ErrCorrupt)
+	if len(data) != footerBytes(s.Count, s.Sparse) ||
+		record.Checksum(seedOf(s.ID, s.Size), data[4:]) != binary.LittleEndian.Uint32(data) {
+		return table{}, bad
 	}
-	count := int(binary.LittleEndian.Uint32(data[4:]))
-	if count > (len(data)-footerHeadBytes)/4 {
-		return nil, bad
+	count := uint32(s.Count)
+	if s.Sparse {
+		count |= footerSparse
 	}
-	data = data[:footerHeadBytes+4*count]
-	if record.Checksum(seedOf(id, size), data[4:]) != binary.LittleEndian.Uint32(data) {
-		return nil, bad
+	if binary.LittleEndian.Uint32(data[4:]) != count {
+		return table{}, bad
 	}
-	offsets := make([]uint32, count)
-	for i := range offsets {
-		offsets[i] = binary.LittleEndian.Uint32(data[footerHeadBytes+4*i:])
-		if int(offsets[i]) >= size {
-			return nil, bad
+	number := func(i int) uint32 { return binary.LittleEndian.Uint32(data[footerHeadBytes+4*i:]) }
+	t := table{first: s.First, places: make([]uint32, s.Count)}
+	newest := uint32(0)
+	for i := range t.places {
+		place := number(i)
+		if place != 0 && place <= newest || int(place) >= s.Size {
+			return table{}, bad
+		}
+		t.places[i] = place
+		newest = max(newest, place)
+	}
+	if s.Sparse {
+		t.seqs = make([]uint32, s.Count)
+		for i := range t.seqs {
+			t.seqs[i] = number(s.Count + i)
+			if i > 0 && t.seqs[i] <= t.seqs[i-1] {
+				return table{}, bad
+			}
 		}
 	}
-	return offsets, nil
+	if t.last() != s.Last {
+		return table{}, bad
+	}
+	return t, nil
 }

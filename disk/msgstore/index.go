@@ -25,24 +25,6 @@ type IndexOptions struct {
 	Compress bool
 }
 
-// block is one block. Invariant: offsets[i] is the place of sequence first+i, 0 when it is not there (any more); live
-// counts those that are there.
-type block struct {
-	id        BlockID
-	first     uint64
-	offsets   []uint32
-	live      int
-	liveBytes int
-	size      int // bytes of header and messages
-	sealed    bool
-	data      []byte // header and messages, nil when not in memory
-	written   int    // bytes of data handed out to be written
-	footer    []byte // of a sealed block, until it is handed out to be written
-	dirty     bool   // the state differs from what the last TakeState gave
-}
-
-func (b *block) last() uint64 { return b.first + uint64(len(b.offsets)) - 1 }
-
 // BlockWrite is a range of a block that is to be written. Its bytes are never changed any more.
 type BlockWrite struct {
 	// Block is the block.
@@ -53,7 +35,8 @@ type BlockWrite struct {
 	Bytes []byte
 }
 
-// Index lays out the messages of one stream in blocks and knows where they are. It is not safe for concurrent use.
+// Index lays out the messages of one stream in blocks and knows where they are. It takes about 4 bytes a message besides
+// the bytes that are in memory. It is not safe for concurrent use.
 type Index struct {
 	options IndexOptions
 	blocks  []*block // ascending by first; at most the last one is not sealed
@@ -70,16 +53,16 @@ func NewIndex(options IndexOptions) *Index {
 		options.BlockBytes = BlockBytesDefault
 	}
 	assert.True(options.BlockBytes > blockHeaderBytes, "a block holds more than its header", uint64(options.BlockBytes))
+	assert.True(options.BlockBytes <= blockBytesMax/2, "block size <= maximum", uint64(options.BlockBytes))
 	return &Index{options: options, next: 1, headSet: true}
 }
 
 // Append lays out a message, whose sequence is higher than every one before. The bytes are copied.
 func (x *Index) Append(m Msg) {
 	b := x.tail()
-	if b != nil {
-		assert.True(m.Seq > b.last() || len(b.offsets) == 0, "sequences ascend", m.Seq, b.last())
-		full := b.size+messageBytes(&m) > x.options.BlockBytes && len(b.offsets) > 0
-		if full || len(b.offsets) > 0 && m.Seq-b.last() > gapMax {
+	if b != nil && b.count() > 0 {
+		assert.True(m.Seq > b.last(), "sequences ascend", m.Seq, b.last())
+		if b.size+messageBytes(&m) > x.options.BlockBytes || m.Seq-b.last() > gapMax {
 			x.seal(b)
 			b = nil
 		}
@@ -87,14 +70,15 @@ func (x *Index) Append(m Msg) {
 	if b == nil {
 		b = x.begin(m.Seq)
 	}
-	for b.first+uint64(len(b.offsets)) < m.Seq {
-		b.offsets = append(b.offsets, 0)
+	for b.first+uint64(b.count()) < m.Seq {
+		b.places = append(b.places, 0)
 	}
-	before := cap(b.data)
-	at := len(b.data)
-	b.data = appendMessage(b.data, b.id, &m, x.options.Compress, !x.options.Volatile)
-	b.offsets = append(b.offsets, uint32(at))
-	b.size = len(b.data)
+	before, at := cap(b.data), b.size
+	assert.True(at == b.base+len(b.data), "messages follow each other", uint64(at), uint64(b.base), uint64(len(b.data)))
+	b.data = appendMessage(b.data, layout{b.id, at, x.options.Compress, !x.options.Volatile}, &m)
+	b.places = append(b.places, uint32(at))
+	b.size = b.base + len(b.data)
+	assert.True(b.size < blockBytesMax, "block size < maximum", uint64(b.size))
 	b.live++
 	b.liveBytes += b.size - at
 	b.dirty = true
@@ -109,14 +93,10 @@ func (x *Index) tail() *block {
 }
 
 func (x *Index) begin(first uint64) *block {
-	b := &block{id: x.next, first: first, dirty: true}
+	b := &block{table: table{first: first}, id: x.next, dirty: true}
 	x.next++
 	x.headSet = true
-	room := tailBytesMin
-	if n := len(x.blocks); n > 0 && 2*x.blocks[n-1].size > x.options.BlockBytes {
-		room = x.options.BlockBytes // a stream that filled its last block will fill this one
-	}
-	b.data = appendBlockHeader(make([]byte, 0, room), b.id)
+	b.data = appendBlockHeader(make([]byte, 0, tailBytesMin), b.id)
 	b.size = len(b.data)
 	x.memory += cap(b.data)
 	x.blocks = append(x.blocks, b)
@@ -126,7 +106,7 @@ func (x *Index) begin(first uint64) *block {
 // seal ends a block: its footer follows its messages.
 func (x *Index) seal(b *block) {
 	b.sealed, b.dirty = true, true
-	b.offsets = slices.Clip(b.offsets)
+	b.places = slices.Clip(b.places)
 	if b.live == 0 {
 		x.remove(b)
 		return
@@ -134,7 +114,9 @@ func (x *Index) seal(b *block) {
 	if x.options.Volatile {
 		return
 	}
-	b.footer = appendFooter(nil, b.id, b.size, b.offsets)
+	before := cap(b.data)
+	b.data = appendFooter(b.data, b.id, b.size, &b.table)
+	x.memory += cap(b.data) - before
 }
 
 // remove takes a block out of the index; the file goes once a checkpoint no longer refers to it.
@@ -163,7 +145,7 @@ func (x *Index) find(seq uint64) *block {
 	if !found {
 		at--
 	}
-	if at < 0 || seq > x.blocks[at].last() {
+	if at < 0 || x.blocks[at].count() == 0 || seq > x.blocks[at].last() {
 		return nil
 	}
 	return x.blocks[at]
@@ -176,24 +158,16 @@ func (x *Index) TakeWrites(dst []BlockWrite) []BlockWrite {
 	}
 	// Only the newest blocks can have unwritten bytes.
 	at := len(x.blocks)
-	for at > 0 && x.blocks[at-1].unwritten() {
+	for at > 0 && x.blocks[at-1].written < x.blocks[at-1].base+len(x.blocks[at-1].data) {
 		at--
 	}
 	for _, b := range x.blocks[at:] {
-		if b.written < len(b.data) {
-			bytes := b.data[b.written:len(b.data):len(b.data)]
-			dst = append(dst, BlockWrite{Block: b.id, Offset: int64(b.written), Bytes: bytes})
-			b.written = len(b.data)
-		}
-		if b.footer != nil {
-			dst = append(dst, BlockWrite{Block: b.id, Offset: int64(b.size), Bytes: b.footer})
-			b.footer = nil
-		}
+		bytes := b.data[b.written-b.base : len(b.data) : len(b.data)]
+		dst = append(dst, BlockWrite{Block: b.id, Offset: int64(b.written), Bytes: bytes})
+		b.written += len(bytes)
 	}
 	return dst
 }
-
-func (b *block) unwritten() bool { return b.written < len(b.data) || b.footer != nil }
 
 // Lookup returns the place of a message; false when it is not there.
 func (x *Index) Lookup(seq uint64) (Loc, bool) {
@@ -201,36 +175,25 @@ func (x *Index) Lookup(seq uint64) (Loc, bool) {
 	if b == nil {
 		return Loc{}, false
 	}
-	offset := b.offsets[seq-b.first]
-	if offset == 0 {
+	i, ok := b.living(seq)
+	if !ok {
 		return Loc{}, false
 	}
-	return Loc{Block: b.id, Offset: offset, Size: b.sizeAt(seq), Seq: seq}, true
+	return Loc{Block: b.id, Offset: b.places[i], Size: uint32(b.sizeAt(i, b.size)), Seq: seq}, true
 }
 
-// sizeAt bounds the size of a message: up to the next one that was laid out behind it.
-func (b *block) sizeAt(seq uint64) uint32 {
-	offset := b.offsets[seq-b.first]
-	for _, next := range b.offsets[seq-b.first+1:] {
-		if next != 0 {
-			return next - offset
-		}
-	}
-	return uint32(b.size) - offset
-}
-
-// Cached returns a message whose block is in memory. The slices alias the block's memory, which is not changed as long
+// Cached returns a message whose bytes are in memory. The slices alias the block's memory, which is not changed as long
 // as somebody holds it.
 func (x *Index) Cached(seq uint64) (Msg, bool) {
 	b := x.find(seq)
 	if b == nil || b.data == nil {
 		return Msg{}, false
 	}
-	offset := b.offsets[seq-b.first]
-	if offset == 0 {
+	i, ok := b.living(seq)
+	if !ok || int(b.places[i]) < b.base {
 		return Msg{}, false
 	}
-	m, err := decodeMessage(b.data[offset:b.size])
+	m, err := decodeMessage(b.data[int(b.places[i])-b.base : b.size-b.base])
 	assert.True(err == nil && m.Seq == seq, "memory holds what was laid out", seq, m.Seq)
 	return m, true
 }
@@ -238,8 +201,8 @@ func (x *Index) Cached(seq uint64) (Msg, bool) {
 // MemoryBytes is the memory that the bytes of blocks take.
 func (x *Index) MemoryBytes() int { return x.memory }
 
-// Evict drops sealed blocks whose bytes have been handed out from memory, oldest first, until at most budget bytes of
-// blocks are in memory or nothing more can go. It returns how many bytes it freed.
+// Evict drops bytes of blocks that have been handed out to be written from memory, oldest first, until at most budget
+// bytes of blocks are in memory or nothing more can go. It returns how many bytes it freed.
 func (x *Index) Evict(budget int) int {
 	before := x.memory
 	if x.options.Volatile {
@@ -249,9 +212,9 @@ func (x *Index) Evict(budget int) int {
 		if x.memory <= budget {
 			break
 		}
-		if b.sealed && b.data != nil && !b.unwritten() {
+		if b.data != nil && b.written == b.base+len(b.data) {
 			x.memory -= cap(b.data)
-			b.data, b.written = nil, 0
+			b.data, b.base = nil, b.written
 		}
 	}
 	return before - x.memory
@@ -269,8 +232,8 @@ func (x *Index) ForgetRange(first, last uint64) {
 	}
 	for at < len(x.blocks) && x.blocks[at].first <= last {
 		b := x.blocks[at]
-		if len(b.offsets) > 0 && b.last() >= first {
-			x.forgetIn(b, max(first, b.first), min(last, b.last()))
+		if b.count() > 0 && b.last() >= first {
+			x.forgetIn(b, first, last)
 			if b.live == 0 && b.sealed {
 				x.remove(b)
 				continue
@@ -281,23 +244,16 @@ func (x *Index) ForgetRange(first, last uint64) {
 }
 
 func (x *Index) forgetIn(b *block, first, last uint64) {
-	if first == b.first && last == b.last() && b.sealed {
+	if first <= b.first && last >= b.last() && b.sealed {
 		b.live, b.liveBytes = 0, 0
 		return
 	}
-	for seq := first; seq <= last; seq++ {
-		at := &b.offsets[seq-b.first]
-		if *at == 0 {
+	for i := b.from(first); i < b.count() && b.seqAt(i) <= last; i++ {
+		if b.places[i] == 0 || b.places[i]&dead != 0 {
 			continue
 		}
-		if b.data != nil {
-			size, ok := frameSize(b.data[*at:])
-			assert.True(ok, "memory holds what was laid out", seq)
-			b.liveBytes -= size
-		} else {
-			b.liveBytes -= int(b.sizeAt(seq))
-		}
-		*at = 0
+		b.liveBytes -= b.sizeAt(i, b.size)
+		b.places[i] |= dead
 		b.live--
 		b.dirty = true
 	}
@@ -310,15 +266,16 @@ func (x *Index) compact(b *block) {
 		return
 	}
 	data := appendBlockHeader(make([]byte, 0, blockHeaderBytes+b.liveBytes), b.id)
-	for i, offset := range b.offsets {
-		if offset == 0 {
-			continue
+	var kept table
+	kept.first = b.first
+	for i := range b.places {
+		if place := b.places[i]; place != 0 && place&dead == 0 {
+			kept.put(b.seqAt(i), len(data))
+			data = append(data, b.data[place:int(place)+b.sizeAt(i, b.size)]...)
 		}
-		size, ok := frameSize(b.data[offset:])
-		assert.True(ok, "memory holds what was laid out", b.first+uint64(i))
-		b.offsets[i] = uint32(len(data))
-		data = append(data, b.data[offset:int(offset)+size]...)
 	}
+	kept.pack()
 	x.memory += cap(data) - cap(b.data)
-	b.data, b.size = data, len(data)
+	b.table, b.data, b.size = kept, data, len(data)
+	assert.True(b.liveBytes == b.size-blockHeaderBytes, "all of a compacted block lives", uint64(b.liveBytes), uint64(b.size))
 }

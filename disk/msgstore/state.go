@@ -29,17 +29,25 @@ var errState = errors.New("malformed state of a message index")
 type BlockState struct {
 	// ID is the block.
 	ID BlockID
-	// First is its first sequence, Count the number of sequences from there on that it covers.
-	First uint64
-	Count int
+	// First and Last are the sequences that it covers, Count the entries of its table: all from First to Last, or, when it
+	// is Sparse, only those that had a message when it was written.
+	First, Last uint64
+	Count       int
+	Sparse      bool
 	// Size is the bytes of header and messages; the footer of a sealed block follows them.
 	Size int
 	// Sealed reports whether the block has its footer.
 	Sealed bool
-	// missing are the sequences that are not there, relative to First: alternating lengths of runs that are there and
-	// runs that are not.
-	missing []int
+	// runs are alternating lengths of runs of entries whose messages are there and of entries whose are not.
+	runs []int
 }
+
+// The flags of a block's section.
+const (
+	stateSealed = 1 << iota
+	stateSparse
+	stateFlagsEnd
+)
 
 // TakeState returns the sections that changed since the last TakeState, ascending by id. If saving them fails the
 // caller calls StateFailed.
@@ -87,18 +95,24 @@ func (x *Index) Blocks(dst []BlockID) []BlockID {
 	return dst
 }
 
+// appendState appends the section of a block: flags (1 byte), then unsigned varints: first sequence, span, count, size,
+// and the runs.
 func (b *block) appendState(dst []byte) []byte {
-	sealed := byte(0)
+	flags := byte(0)
 	if b.sealed {
-		sealed = 1
+		flags |= stateSealed
 	}
-	dst = append(dst, sealed)
+	if b.seqs != nil {
+		flags |= stateSparse
+	}
+	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, b.first)
-	dst = binary.AppendUvarint(dst, uint64(len(b.offsets)))
+	dst = binary.AppendUvarint(dst, b.last()-b.first)
+	dst = binary.AppendUvarint(dst, uint64(b.count()))
 	dst = binary.AppendUvarint(dst, uint64(b.size))
 	there, run := true, 0
-	for _, offset := range b.offsets {
-		if (offset != 0) != there {
+	for _, place := range b.places {
+		if (place != 0 && place&dead == 0) != there {
 			dst = binary.AppendUvarint(dst, uint64(run))
 			there, run = !there, 0
 		}
@@ -128,7 +142,7 @@ func DecodeState(sections []StateSection) ([]BlockState, BlockID, error) {
 	}
 	slices.SortFunc(blocks, func(a, b BlockState) int { return cmp.Compare(a.First, b.First) })
 	for i := range blocks {
-		if blocks[i].ID >= next || i > 0 && blocks[i].First < blocks[i-1].First+uint64(blocks[i-1].Count) {
+		if blocks[i].ID >= next || i > 0 && blocks[i].First <= blocks[i-1].Last {
 			return nil, 0, fmt.Errorf("block %d overlaps another: %w", blocks[i].ID, errState)
 		}
 		if !blocks[i].Sealed && i != len(blocks)-1 {
@@ -140,10 +154,10 @@ func DecodeState(sections []StateSection) ([]BlockState, BlockID, error) {
 
 func decodeBlockState(s StateSection) (BlockState, error) {
 	bad := fmt.Errorf("block %d: %w", s.ID, errState)
-	if len(s.Data) == 0 || s.Data[0] > 1 {
+	if len(s.Data) == 0 || s.Data[0] >= stateFlagsEnd {
 		return BlockState{}, bad
 	}
-	b := BlockState{ID: BlockID(s.ID), Sealed: s.Data[0] == 1}
+	b := BlockState{ID: BlockID(s.ID), Sealed: s.Data[0]&stateSealed != 0, Sparse: s.Data[0]&stateSparse != 0}
 	rest := s.Data[1:]
 	number := func() uint64 {
 		n, size := binary.Uvarint(rest)
@@ -155,34 +169,27 @@ func decodeBlockState(s StateSection) (BlockState, error) {
 		return n
 	}
 	b.First = number()
-	count, size := number(), number()
-	if count > 1<<31 || size > 1<<32 || count*headBytes > size+gapMax*headBytes*(count+1) {
+	span, count, size := number(), number(), number()
+	if count == 0 || count > 1<<31 || size >= blockBytesMax || span >= 1<<32 || span+1 < count || !b.Sparse && span+1 != count {
 		return BlockState{}, bad
 	}
-	b.Count, b.Size = int(count), int(size)
-	covered := 0
+	if count > (size/headBytes+1)*(gapMax+1) {
+		return BlockState{}, bad // more sequences than messages and the gaps between them can make
+	}
+	b.Last, b.Count, b.Size = b.First+span, int(count), int(size)
+	covered := uint64(0)
 	for len(rest) > 0 {
 		run := number()
-		if run > count {
+		if covered+run > count {
 			return BlockState{}, bad
 		}
-		b.missing = append(b.missing, int(run))
-		covered += int(run)
+		b.runs = append(b.runs, int(run))
+		covered += run
 	}
-	if covered != b.Count {
+	if covered != count {
 		return BlockState{}, bad
 	}
 	return b, nil
-}
-
-// BlockInfo is a block as found on the disk, for Restore.
-type BlockInfo struct {
-	// State is what the checkpoint said.
-	State BlockState
-	// Offsets are the places of the messages from State.First on, 0 where there is none.
-	Offsets []uint32
-	// Data are the header and messages of a block that is not sealed; nil for others.
-	Data []byte
 }
 
 // Restore loads the state of a checkpoint into a fresh index. blocks are what Files.Load found, in its order.
@@ -190,33 +197,28 @@ func (x *Index) Restore(next BlockID, blocks []BlockInfo) {
 	assert.True(len(x.blocks) == 0, "an index is restored once", uint64(len(x.blocks)))
 	x.next, x.headSet = next, false
 	for i := range blocks {
-		info := &blocks[i]
-		b := &block{
-			id: info.State.ID, first: info.State.First, offsets: info.Offsets, size: info.State.Size,
-			sealed: info.State.Sealed, data: info.Data, written: len(info.Data),
+		s := &blocks[i].State
+		b := &block{table: blocks[i].found, id: s.ID, size: s.Size, base: s.Size, written: s.Size, sealed: s.Sealed}
+		if s.Sealed {
+			b.written += footerBytes(s.Count, s.Sparse)
+			b.base = b.written
 		}
-		b.drop(info.State.missing)
-		x.memory += cap(b.data)
+		b.bury(s.runs)
+		b.recount()
 		x.blocks = append(x.blocks, b)
 	}
 }
 
-// drop clears the places of missing messages and counts what is left.
-func (b *block) drop(missing []int) {
+// bury marks the entries whose messages are not there as dead.
+func (t *table) bury(runs []int) {
 	at, there := 0, true
-	for _, run := range missing {
-		if !there {
-			clear(b.offsets[at : at+run])
+	for _, run := range runs {
+		for i := at; i < at+run && !there; i++ {
+			if t.places[i] != 0 {
+				t.places[i] |= dead
+			}
 		}
 		at += run
 		there = !there
-	}
-	last := b.size
-	for i := len(b.offsets) - 1; i >= 0; i-- {
-		if b.offsets[i] != 0 {
-			b.live++
-			b.liveBytes += last - int(b.offsets[i])
-			last = int(b.offsets[i])
-		}
 	}
 }

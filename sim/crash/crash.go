@@ -33,8 +33,9 @@ type Options struct {
 
 // Report is the outcome of a run.
 type Report struct {
-	// Workloads and States count what was run: a state is one recovered disk.
-	Workloads, States int
+	// Workloads, Images and States count what was run: an image is one way for a disk to survive a crash, a state is one
+	// recovered disk. Equal images are recovered once.
+	Workloads, Images, States int
 	// Calls counts the calls of the disk at which crashes were tried.
 	Calls    int
 	Failures []Failure
@@ -98,7 +99,7 @@ func Run(o Options) (Report, error) {
 	}
 	var r Report
 	for i := range uint64(max(0, o.Workloads)) {
-		e := enumerator{number: o.From + i, options: options, report: &r, failuresMax: o.FailuresMax}
+		e := enumerator{number: o.From + i, options: options, report: &r, failuresMax: o.FailuresMax, seen: map[uint64]bool{}}
 		e.workload(o.Damages)
 		r.Workloads++
 		if len(r.Failures) >= o.FailuresMax {
@@ -114,6 +115,7 @@ type enumerator struct {
 	options     storage.Options
 	report      *Report
 	failuresMax int
+	seen        map[uint64]bool // disks that were recovered already, with the ledger that they were held against
 }
 
 func (e *enumerator) fail(call, strategy string, err error) {
@@ -169,9 +171,17 @@ func (e *enumerator) crashes(fs *memfs.FS, op memfs.Op, l *ledger) {
 	if sectors, names := fs.Unsynced(); sectors == 0 && names == 0 {
 		strategies = strategies[:1] // all leave the same disk
 	}
+	known := l.digest()
 	for _, strategy := range strategies {
 		key := memfs.Hash(l.seed, "image", op.Number, uint64(strategy))
-		if err := e.recover(fs.Crash(strategy, key), l.clone(), key, true); err != nil {
+		image := fs.Crash(strategy, key)
+		e.report.Images++
+		digest := memfs.Hash(known, "disk", image.Digest())
+		if e.seen[digest] {
+			continue
+		}
+		e.seen[digest] = true
+		if err := e.recover(image, l.clone(), key, true); err != nil {
 			e.fail(fmt.Sprintf("call %d (%s)", op.Number, op), strategy.String(), err)
 			return
 		}

@@ -1,13 +1,22 @@
 package crash
 
-import "testing"
+import (
+	"os"
+	"runtime/debug"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(800) // little is kept, much is thrown away
+	os.Exit(m.Run())
+}
 
 func TestCrashesAndDamageBreakNoPromise(t *testing.T) {
-	r, err := Run(Options{Workloads: 20})
+	r, err := Run(Options{Workloads: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d workloads, %d calls, %d recovered disks", r.Workloads, r.Calls, r.States)
+	t.Logf("%d workloads, %d calls, %d images, %d recovered disks", r.Workloads, r.Calls, r.Images, r.States)
 	for _, f := range r.Failures {
 		t.Error(f)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/disk/memfs"
 	"weir/disk/wal"
 )
 
@@ -32,6 +33,23 @@ func (l *ledger) of(id wal.GroupID) *acknowledged {
 		}
 	}
 	return nil
+}
+
+// digest tells ledgers apart.
+func (l *ledger) digest() uint64 {
+	h := l.seed
+	for i := range l.groups {
+		a := &l.groups[i]
+		flags := uint64(0)
+		if a.dropping {
+			flags |= 1
+		}
+		if a.dropped {
+			flags |= 2
+		}
+		h = memfs.Hash(h, "group", uint64(a.id), a.last, a.term, a.pending, flags)
+	}
+	return h
 }
 
 func (l *ledger) clone() *ledger { return &ledger{l.seed, slices.Clone(l.groups)} }

@@ -45,16 +45,28 @@ func (c *command) encode() []byte {
 // message returns the nth message that the command stores, which has the sequence.
 func (c *command) message(n int, seq uint64) msgstore.Msg {
 	key := memfs.Hash(c.key, "message", uint64(n))
-	payload := make([]byte, key%700)
-	for i := range payload {
-		payload[i] = byte(key >> (i % 8 * 8))
-	}
+	start := int(key >> 32 % (noiseBytes - payloadBytesMax))
+	payload := noise[start : start+int(key%payloadBytesMax)]
 	m := msgstore.Msg{Seq: seq, Time: int64(key >> 1), Subject: fmt.Appendf(nil, "s.%d", key%5), Payload: payload}
 	if key%3 == 0 {
 		m.Header = []byte("NATS/1.0\r\nk: v\r\n\r\n")
 	}
 	return m
 }
+
+const (
+	payloadBytesMax = 700
+	noiseBytes      = 8192
+)
+
+// noise is what payloads are cut from: the first half repeats itself, so that some payloads compress.
+var noise = func() []byte {
+	b := make([]byte, noiseBytes)
+	for i := range b {
+		b[i] = byte(memfs.Hash(1, "noise", uint64(max(i, noiseBytes/2)+i%7)))
+	}
+	return b
+}()
 
 // stored is a living message: its sequence and the entry that stored it.
 type stored struct {
@@ -81,30 +93,30 @@ type effects struct {
 	forget []uint64
 }
 
-// apply brings the machine to the next index.
-func (m *machine) apply(index uint64) effects {
-	var e effects
+// apply brings the machine to the next index and fills in the effects, unless they are nil.
+func (m *machine) apply(index uint64, e *effects) {
 	c := commandAt(m.seed, m.id, index)
 	m.applied = index
 	for n := range c.messages {
 		m.last++
 		m.living = append(m.living, stored{m.last, index, n})
 		m.touch(m.last)
-		e.store = append(e.store, c.message(n, m.last))
+		if e != nil {
+			e.store = append(e.store, c.message(n, m.last))
+		}
 	}
 	for range min(c.forget, len(m.living)) {
-		e.forget = append(e.forget, m.living[0].seq)
-		m.remove(0)
+		m.remove(0, e)
 	}
 	if n := uint64(len(m.living)); c.skip > 0 && n > 0 {
-		i := int(c.skip % n)
-		e.forget = append(e.forget, m.living[i].seq)
-		m.remove(i)
+		m.remove(int(c.skip%n), e)
 	}
-	return e
 }
 
-func (m *machine) remove(i int) {
+func (m *machine) remove(i int, e *effects) {
+	if e != nil {
+		e.forget = append(e.forget, m.living[i].seq)
+	}
 	m.touch(m.living[i].seq)
 	m.living = slices.Delete(m.living, i, i+1)
 }
@@ -161,7 +173,7 @@ func (m *machine) restore(state *checkpoint.State, below uint64) error {
 func stateAt(seed uint64, id wal.GroupID, index uint64) *machine {
 	m := &machine{seed: seed, id: id}
 	for i := uint64(1); i <= index; i++ {
-		m.apply(i)
+		m.apply(i, nil)
 	}
 	return m
 }

@@ -32,7 +32,6 @@ type group struct {
 	last    uint64 // newest index in the log
 	hard    wal.HardState
 	saved   uint64 // index of a checkpoint that the log is not yet told of
-	dropped bool
 }
 
 const blockBytes = 2048
@@ -96,7 +95,8 @@ func recoverGroup(seed uint64, found *event.Group) (*group, error) {
 
 // apply applies one entry to machine and message index.
 func (g *group) apply(index uint64) {
-	e := g.machine.apply(index)
+	var e effects
+	g.machine.apply(index, &e)
 	for _, m := range e.store {
 		g.index.Append(m)
 	}
