@@ -1,6 +1,7 @@
 package memfs
 
 import (
+	"hash/crc32"
 	"maps"
 	"path"
 	"slices"
@@ -242,3 +243,16 @@ func (f *FS) Unsynced() (sectors, names int) {
 	}
 	return sectors, len(f.pending)
 }
+
+// Digest returns a hash of the names and contents that readers see: equal disks have equal digests, and different ones
+// nearly always different ones.
+func (f *FS) Digest() uint64 {
+	var h uint64
+	for _, name := range f.Files(".") {
+		data := f.lookup(name).file.data
+		h = Hash(h, name, uint64(len(data)), uint64(crc32.Checksum(data, castagnoli)), uint64(crc32.ChecksumIEEE(data)))
+	}
+	return h
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
