@@ -1,0 +1,208 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"weir/disk/checkpoint"
+	"weir/disk/memfs"
+	"weir/disk/msgstore"
+	"weir/disk/vfs"
+	"weir/disk/wal"
+	"weir/node/event"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, fs vfs.FS) (*Storage, []event.Group) {
+	t.Helper()
+	s, groups, err := Open(fs, "data", Options{})
+	must(t, err)
+	return s, groups
+}
+
+func entries(first, last uint64) []wal.Entry {
+	var es []wal.Entry
+	for i := first; i <= last; i++ {
+		es = append(es, wal.Entry{Term: 1, Index: i, Data: fmt.Appendf(nil, "entry-%d", i)})
+	}
+	return es
+}
+
+// do carries out one operation and returns its error.
+func do(t *testing.T, s *Storage, op event.Op) error {
+	t.Helper()
+	op.Ticket = 7
+	done := s.Do([]event.Op{op}, nil)
+	if op.Kind == event.Keep {
+		return nil
+	}
+	if len(done) != 1 || done[0].Ticket != 7 || done[0].Kind != op.Kind {
+		t.Fatalf("completions %+v", done)
+	}
+	return done[0].Err
+}
+
+func save(t *testing.T, s *Storage, id wal.GroupID, index uint64) {
+	t.Helper()
+	u := checkpoint.Update{Index: index, Term: 1, Put: []checkpoint.Section{{ID: 1, Data: []byte("state")}}}
+	must(t, do(t, s, event.Op{Kind: event.Save, Group: id, Save: event.Checkpoint{Update: u}}))
+}
+
+func TestSecondServerIsRefused(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	s, _ := open(t, fs)
+	if _, _, err := Open(fs, "data", Options{}); !errors.Is(err, vfs.ErrLocked) {
+		t.Fatalf("got %v, want ErrLocked", err)
+	}
+	must(t, s.Close())
+	s, _ = open(t, fs)
+	must(t, s.Close())
+}
+
+func TestUnknownLayoutIsRefusedAndUnlocked(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	s, _ := open(t, fs)
+	must(t, s.Close())
+	f, err := fs.Open("data/format")
+	must(t, err)
+	_, err = f.WriteAt([]byte("weir data 9\n"), 0)
+	must(t, err)
+	for range 2 {
+		if _, _, err := Open(fs, "data", Options{}); !errors.Is(err, ErrVersion) {
+			t.Fatalf("got %v, want ErrVersion", err)
+		}
+	}
+}
+
+// TestPersistsAppendTogether holds the joining of operations against appending them one by one.
+func TestPersistsAppendTogether(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		last := map[wal.GroupID]uint64{}
+		var ops []event.Op
+		for range 1 + rng.IntN(8) {
+			op := event.Op{Kind: event.Persist}
+			for range 1 + rng.IntN(3) {
+				w := wal.Write{Group: wal.GroupID(1 + rng.IntN(3))}
+				first := last[w.Group] + 1
+				if rng.IntN(5) == 0 && first > 2 {
+					first -= 2
+				}
+				w.Entries = entries(first, first+rng.Uint64N(3))
+				last[w.Group] = w.Entries[len(w.Entries)-1].Index
+				if rng.IntN(3) == 0 {
+					w.HasHardState, w.HardState = true, wal.HardState{Term: rng.Uint64N(9)}
+				}
+				if rng.IntN(6) == 0 {
+					w.Meta = []byte{byte(rng.IntN(9))}
+				}
+				op.Writes = append(op.Writes, w)
+			}
+			ops = append(ops, op)
+		}
+		recovered := func(batch bool) string {
+			fs := memfs.New(memfs.Options{})
+			s, _ := open(t, fs)
+			var done []event.Completion
+			if batch {
+				done = s.Do(slices.Clone(ops), nil)
+			} else {
+				for i := range ops {
+					done = s.Do(ops[i:i+1], done)
+				}
+			}
+			if len(done) != len(ops) {
+				t.Fatalf("%d completions of %d operations", len(done), len(ops))
+			}
+			must(t, s.Close())
+			_, groups := open(t, fs)
+			return fmt.Sprintf("%+v", groups)
+		}
+		if one, all := recovered(false), recovered(true); one != all {
+			t.Fatalf("seed %d: one by one\n%s\ntogether\n%s", seed, one, all)
+		}
+	}
+}
+
+func TestLostCheckpointIsDamageNotAbsence(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	s, _ := open(t, fs)
+	must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Entries: entries(1, 9)}, {Group: 4, Entries: entries(1, 2)}}}))
+	save(t, s, 3, 8)
+	must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Compact: 8}}}))
+	must(t, s.Close())
+	for _, name := range fs.Files("data/" + GroupDir(3)) {
+		must(t, fs.Remove(name))
+	}
+	s, groups := open(t, fs)
+	if len(groups) != 2 || !errors.Is(groups[0].Damage, checkpoint.ErrCorrupt) || groups[1].Damage != nil {
+		t.Fatalf("got %+v", groups)
+	}
+	must(t, s.Close())
+}
+
+func TestDroppedGroupIsQuarantinedThenReaped(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	s, _ := open(t, fs)
+	must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Entries: entries(1, 3)}}}))
+	x := msgstore.NewIndex(msgstore.IndexOptions{})
+	x.Append(msgstore.Msg{Seq: 1, Subject: []byte("s"), Payload: []byte("p")})
+	must(t, do(t, s, event.Op{Kind: event.Keep, Group: 3, Blocks: x.TakeWrites(nil)}))
+	save(t, s, 3, 3)
+	must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Drop: true}}}))
+	must(t, do(t, s, event.Op{Kind: event.Drop, Group: 3}))
+	if files := fs.Files("data/groups"); len(files) != 0 {
+		t.Fatalf("left in place: %v", files)
+	}
+	if files := fs.Files("data/" + quarantineDir); len(files) == 0 {
+		t.Fatal("nothing in the quarantine")
+	}
+	must(t, s.Close())
+	s, groups := open(t, fs)
+	if files := fs.Files("data/" + quarantineDir); len(files) != 0 || len(groups) != 0 {
+		t.Fatalf("after the start: files %v, groups %v", files, groups)
+	}
+	must(t, s.Close())
+}
+
+func TestFilesWithoutATraceInTheLogAreDamage(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	s, _ := open(t, fs)
+	must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Entries: entries(1, 3)}}}))
+	save(t, s, 3, 3)
+	must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Drop: true}}}))
+	must(t, s.Close())
+	s, groups := open(t, fs)
+	if len(groups) != 1 || groups[0].ID != 3 || !errors.Is(groups[0].Damage, wal.ErrCorrupt) {
+		t.Fatalf("got %+v", groups)
+	}
+	must(t, do(t, s, event.Op{Kind: event.Drop, Group: 3})) // what the catalog asks for when it knows of the end
+	must(t, s.Close())
+}
+
+func TestFailedSyncOfBlocksFailsTheSave(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	s, _ := open(t, fs)
+	x := msgstore.NewIndex(msgstore.IndexOptions{})
+	x.Append(msgstore.Msg{Seq: 1, Subject: []byte("s"), Payload: []byte("p")})
+	must(t, do(t, s, event.Op{Kind: event.Keep, Group: 3, Blocks: x.TakeWrites(nil)}))
+	fs.Inject(memfs.Fault{On: memfs.OpSync, Under: "data/groups", Times: 1, Err: vfs.ErrIO})
+	for range 2 {
+		u := checkpoint.Update{Index: 1, Term: 1}
+		if err := do(t, s, event.Op{Kind: event.Save, Group: 3, Save: event.Checkpoint{Update: u}}); !errors.Is(err, vfs.ErrIO) {
+			t.Fatalf("got %v, want ErrIO", err)
+		}
+	}
+	if files := fs.Files("data/" + GroupDir(3) + "/checkpoint"); len(files) != 0 {
+		t.Fatalf("a checkpoint was written: %v", files)
+	}
+}
