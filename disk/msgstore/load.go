@@ -83,3 +83,15 @@ func scanBlock(data []byte, s *BlockState) (table, error) {
 	}
 	return table{first: s.First, places: places}, nil
 }
+
+// Locs appends the places of the messages that are there according to the checkpoint, ascending by sequence.
+func (b *BlockInfo) Locs(dst []Loc) []Loc {
+	t := table{first: b.found.first, seqs: b.found.seqs, places: append([]uint32(nil), b.found.places...)}
+	t.bury(b.State.runs)
+	for i, place := range t.places {
+		if place != 0 && place&dead == 0 {
+			dst = append(dst, Loc{Block: b.State.ID, Offset: place, Size: uint32(t.sizeAt(i, b.State.Size)), Seq: t.seqAt(i)})
+		}
+	}
+	return dst
+}

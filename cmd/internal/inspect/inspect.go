@@ -220,13 +220,10 @@ func (l *look) files(id wal.GroupID) (checkpoint.State, bool) {
 // block prints a block, and its messages when they are asked for. Every message is read, so that damage shows.
 func (l *look) block(files *msgstore.Files, b *msgstore.BlockInfo) bool {
 	messages, sound := 0, true
-	for i, offset := range b.Offsets {
-		if offset == 0 {
-			continue
-		}
+	for _, loc := range b.Locs(nil) {
 		messages++
-		seq := b.State.First + uint64(i)
-		m, err := files.Read(msgstore.Loc{Block: b.State.ID, Offset: offset, Size: messageSize(b, i), Seq: seq})
+		seq := loc.Seq
+		m, err := files.Read(loc)
 		if err != nil {
 			sound = false
 			fmt.Fprintf(l.Out, "    DAMAGE: block %d, sequence %d: %v\n", b.State.ID, seq, err)
@@ -241,18 +238,8 @@ func (l *look) block(files *msgstore.Files, b *msgstore.BlockInfo) bool {
 		kind = "sealed"
 	}
 	fmt.Fprintf(l.Out, "    block %s: sequences [%d,%d], %d messages, %d bytes, %s\n", msgstore.FileName(b.State.ID), b.State.First,
-		b.State.First+uint64(b.State.Count)-1, messages, b.State.Size, kind)
+		b.State.Last, messages, b.State.Size, kind)
 	return sound
-}
-
-// messageSize is the size of the message at an offset: up to the next one, or to the end of the messages.
-func messageSize(b *msgstore.BlockInfo, i int) uint32 {
-	for _, next := range b.Offsets[i+1:] {
-		if next != 0 {
-			return next - b.Offsets[i]
-		}
-	}
-	return uint32(b.State.Size) - b.Offsets[i]
 }
 
 // stamp writes unix nanoseconds for a person.

@@ -133,7 +133,7 @@ func fresh(entry *meta.Stream, g *wal.Group) (*stream.Machine, error) {
 // kinds names the commands.
 var kinds = map[command.Kind]string{
 	command.Publish: "publish", command.PutConsumer: "put consumer", command.DeleteConsumer: "delete consumer", command.Deliver: "deliver",
-	command.Ack: "ack", command.Nak: "nak", command.Progress: "progress", command.Term: "term", command.Release: "release",
+	command.Ack: "ack", command.Nak: "nak", command.Progress: "progress", command.Term: "term", command.Release: "release", command.Reset: "reset",
 	command.Tick: "tick", command.Purge: "purge", command.DeleteMsg: "delete message", command.PutStream: "put stream",
 	command.CreateStream: "create stream", command.UpdateStream: "update stream", command.DeleteStream: "delete stream",
 }
