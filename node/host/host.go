@@ -73,6 +73,7 @@ type Host struct {
 
 // New opens the data directory and the listener. The server does not accept anybody before Run.
 func New(options Options) (*Host, error) {
+	options.Node.Storage.Log.Lazy = options.SyncInterval > 0
 	h := &Host{
 		options: options,
 		started: time.Now(),
@@ -100,7 +101,7 @@ func New(options Options) (*Host, error) {
 		return nil, errors.Join(err, listener.Close())
 	}
 	if h.node.Storage() != nil {
-		h.log.idle = h.prepareLog
+		h.log.idle, h.log.chore = h.prepareLog, h.syncLog
 	}
 	h.log.start()
 	h.store.start()
@@ -257,11 +258,16 @@ func (h *Host) syncLazily() {
 		case <-h.quit:
 			return
 		case <-tick.C:
-			if err := h.node.Storage().Sync(); err != nil {
-				h.options.Log.Error("Background sync of the log failed: " + err.Error())
-				return
-			}
+			h.log.order()
 		}
+	}
+}
+
+// syncLog makes the log durable in lazy mode. After a failure the next append fails as well, and the node stops to take
+// changes.
+func (h *Host) syncLog() {
+	if err := h.node.Storage().Sync(); err != nil {
+		h.options.Log.Error("Background sync of the log failed: " + err.Error())
 	}
 }
 

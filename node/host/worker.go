@@ -21,11 +21,14 @@ type worker struct {
 	host *Host
 	// idle, when not nil, is called while there is nothing to do, as long as it returns true.
 	idle func() bool
+	// chore is done once after each call of order, between two batches.
+	chore func()
 
 	mu      sync.Mutex
 	queue   []event.Op
 	bytes   int  // of the appends in queue
 	busy    bool // somebody carries out operations
+	ordered bool // the chore is to be done
 	stopped bool
 	wakeup  chan struct{}
 	done    sync.WaitGroup
@@ -93,9 +96,26 @@ func (w *worker) begin() []event.Op {
 	return batch
 }
 
-// end lets the next one begin, and leaves to the worker what has come meanwhile.
+// order has the chore done as soon as nobody carries out operations.
+func (w *worker) order() {
+	w.mu.Lock()
+	w.ordered = true
+	busy := w.busy
+	w.mu.Unlock()
+	if !busy {
+		w.wake()
+	}
+}
+
+// end lets the next one begin, after the chore if that is ordered, and leaves to the worker what has come meanwhile.
 func (w *worker) end() {
 	w.mu.Lock()
+	if w.ordered {
+		w.ordered = false
+		w.mu.Unlock()
+		w.chore()
+		w.mu.Lock()
+	}
 	w.busy = false
 	more := len(w.queue) > 0
 	w.mu.Unlock()
@@ -110,6 +130,12 @@ func (w *worker) run() {
 	defer rest.Stop()
 	for {
 		w.mu.Lock()
+		if w.ordered && !w.busy {
+			w.busy = true
+			w.mu.Unlock()
+			w.end()
+			continue
+		}
 		if w.busy || len(w.queue) == 0 {
 			stopped := w.stopped && !w.busy
 			w.mu.Unlock()
