@@ -26,6 +26,8 @@ const (
 	DrainMax = 180 * second
 	// ReadBackMax bounds the time to read back everything stored.
 	ReadBackMax = 60 * second
+	// WatchMax bounds the time until watches have caught up.
+	WatchMax = 60 * second
 )
 
 // Result is the outcome of one run.
@@ -113,6 +115,7 @@ func (r *run) phases() []verdict.Finding {
 	r.world.Start(r.load)
 	r.load.Start()
 	r.world.RunUntil(heal, r.stopped)
+	r.world.Heal()
 	r.phase(1)
 	r.world.RunUntil(heal+OperationsMax, func() bool { return r.load.Done() || r.stopped() })
 	if f := r.trouble("operations", r.load.Done()); f != nil {
@@ -134,6 +137,7 @@ func (r *run) phases() []verdict.Finding {
 	if f := r.trouble("read-back", read); f != nil {
 		return f
 	}
+	r.world.RunUntil(r.world.Now()+WatchMax, func() bool { return r.load.CaughtUp() || r.stopped() })
 	r.phase(3)
 	r.load.Close()
 	return verdict.Judge(r.plan, &r.load.Observations)

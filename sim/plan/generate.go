@@ -79,7 +79,21 @@ func Generate(seed uint64, options Options) *Plan {
 	}
 	p.operations(r, &chosen, count)
 	p.faults(r, &chosen)
+	if p.Porcupine {
+		p.calm()
+	}
 	return p
+}
+
+// porcupineFaults bounds the faults of a plan for the second judge.
+const porcupineFaults = 3
+
+// calm leaves out what makes many outcomes unknown, which the second judge's search cannot bear.
+func (p *Plan) calm() {
+	p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool {
+		return f.Kind == FaultError || f.Kind == FaultNoSpace || f.Kind == FaultRot || f.Kind == FaultPause
+	})
+	p.Faults = p.Faults[:min(len(p.Faults), porcupineFaults)]
 }
 
 // swarm draws which kinds are on at all, each with one half, and their weights.

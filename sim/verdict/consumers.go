@@ -9,6 +9,7 @@ import (
 	"weir/linearizability/models"
 	"weir/sim/plan"
 	"weir/sim/workload"
+	"weir/sim/world"
 )
 
 var sprintf = fmt.Sprintf
@@ -109,8 +110,8 @@ func (o *observed) order() {
 	}
 }
 
-// answered: after a confirmed acknowledgement no request that was made later brings the message again, and no message
-// comes again before its ack wait unless it was refused.
+// answered: after a confirmed acknowledgement no request that was made later brings the message again, and the n-th
+// delivery of a message does not come before n-1 ack waits have passed since it was stored, unless it was refused.
 func (o *observed) answered() {
 	confirmed := map[uint64]int64{}
 	refused := map[uint64]bool{}
@@ -127,18 +128,16 @@ func (o *observed) answered() {
 		}
 	}
 	steady := !stepsClock(o.plan) && o.plan.Node.DriftPPM == 0 && len(o.spec.BackoffMillis) == 0
-	last := map[uint64]delivery{}
 	for _, d := range o.deliveries {
 		if at, ok := confirmed[d.StreamSeq]; ok && d.Asked > at {
 			o.fail("consumer-redelivered", d.At, "sequence %d was acknowledged, confirmed at %d, and delivered to a request of %d",
 				d.StreamSeq, at, d.Asked)
 		}
-		before, again := last[d.StreamSeq]
-		if again && steady && !refused[d.StreamSeq] && d.At < before.Asked+o.spec.AckWaitMillis*1_000_000 {
-			o.fail("consumer-early", d.At, "sequence %d asked for at %d came again before its ack wait of %d ms",
-				d.StreamSeq, before.Asked, o.spec.AckWaitMillis)
+		earliest := d.Time - world.Epoch + int64(d.Count-1)*o.spec.AckWaitMillis*1_000_000
+		if steady && !refused[d.StreamSeq] && d.At < earliest {
+			o.fail("consumer-early", d.At, "delivery %d of sequence %d, stored at %d, came before its ack waits of %d ms",
+				d.Count, d.StreamSeq, d.Time-world.Epoch, o.spec.AckWaitMillis)
 		}
-		last[d.StreamSeq] = d
 	}
 }
 

@@ -196,6 +196,19 @@ func (l *Workload) Waiting() string {
 	return text
 }
 
+// CaughtUp says that every watch whose connection lives has been brought everything that was there for it.
+func (l *Workload) CaughtUp() bool {
+	for _, c := range l.clients {
+		for _, w := range c.watches {
+			behind := len(w.Seen) == 0 && w.Initial > 0 || len(w.Seen) > 0 && w.Seen[len(w.Seen)-1].Pending > 0
+			if behind && c.link.Alive() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Close ends the watches of connections that are dead without their client having noticed.
 func (l *Workload) Close() {
 	for _, c := range l.clients {

@@ -74,6 +74,7 @@ type World struct {
 	machine machine
 	// lastLogWrite is the last write to a segment of the log.
 	lastLogWrite memfs.Op
+	healed       bool
 	armed        []int // crashes that wait for the disk, by number
 	active       []int // faults under way that the disk must know of, by number
 
@@ -156,6 +157,9 @@ func (w *World) Refused() error { return w.machine.refused }
 // Rotten says whether bytes at rest have been damaged, so that refusing to serve them is right.
 func (w *World) Rotten() bool { return w.machine.rotten }
 
+// Heal ends what waits for an occasion: no fault begins any more.
+func (w *World) Heal() { w.armed, w.healed = nil, true }
+
 // Boots is how often the node has been started.
 func (w *World) Boots() int { return w.machine.boots }
 
@@ -209,7 +213,7 @@ func (w *World) handle(e *sched.Event) {
 	case evFault:
 		w.beginFault(int(e.N))
 	case evFire:
-		if e.Gen == w.machine.gen {
+		if e.Gen == w.machine.gen && !w.healed {
 			w.crash(&w.plan.Faults[e.N])
 		}
 	case evFaultEnd:
