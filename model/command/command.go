@@ -64,6 +64,8 @@ const (
 	DeleteMsg Kind = 12
 	// PutStream brings the stream's configuration to a version of the catalog: Config, Version.
 	PutStream Kind = 13
+	// Reset has a consumer deliver again from a sequence on: Consumer, StreamSeq (0: after its ack floor).
+	Reset Kind = 14
 
 	// CreateStream adds a stream to the catalog: Account, Name, Config.
 	CreateStream Kind = 32
@@ -179,6 +181,8 @@ func appendBody(b []byte, c *Command) []byte {
 		return appendUvarints(b, c.StreamSeq, c.Keep)
 	case DeleteMsg:
 		return binary.AppendUvarint(b, c.StreamSeq)
+	case Reset:
+		return appendUvarints(b, c.Consumer, c.StreamSeq)
 	case PutStream:
 		b = appendBytes(b, c.Config)
 		return binary.AppendUvarint(b, c.Version)

@@ -8,7 +8,7 @@ import (
 )
 
 func drawCommand(t *rapid.T) Command {
-	kinds := []Kind{Publish, PutConsumer, DeleteConsumer, Deliver, Ack, Nak, Progress, Term, Release, Tick, Purge,
+	kinds := []Kind{Publish, PutConsumer, DeleteConsumer, Deliver, Ack, Nak, Progress, Term, Release, Reset, Tick, Purge,
 		DeleteMsg, PutStream, CreateStream, UpdateStream, DeleteStream}
 	bytes := rapid.SliceOfN(rapid.Byte(), 1, 400)
 	number := rapid.Uint64()
@@ -39,6 +39,8 @@ func drawCommand(t *rapid.T) Command {
 		c.Text, c.StreamSeq, c.Keep = bytes.Draw(t, "filter"), number.Draw(t, "seq"), number.Draw(t, "keep")
 	case DeleteMsg:
 		c.StreamSeq = number.Draw(t, "seq")
+	case Reset:
+		c.Consumer, c.StreamSeq = number.Draw(t, "consumer"), number.Draw(t, "seq")
 	case PutStream:
 		c.Config, c.Version = bytes.Draw(t, "config"), number.Draw(t, "version")
 	case CreateStream, UpdateStream:

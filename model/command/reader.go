@@ -94,6 +94,8 @@ func (f *fields) decode(c *Command) {
 		c.Text, c.StreamSeq, c.Keep = f.bytes(), f.uvarint(), f.uvarint()
 	case DeleteMsg:
 		c.StreamSeq = f.uvarint()
+	case Reset:
+		c.Consumer, c.StreamSeq = f.uvarint(), f.uvarint()
 	case PutStream:
 		c.Config, c.Version = f.bytes(), f.uvarint()
 	case CreateStream, UpdateStream:

@@ -104,9 +104,17 @@ func (p *pair) term() {
 	p.twin.result(flag)
 }
 
+func (p *pair) reset() {
+	seq := rapid.SampledFrom([]uint64{0, 0, 1, 3, 9, p.log.last + 2}).Draw(p.t, "reset")
+	got, refused := p.state.Reset(&p.batch, seq)
+	if want, ok := p.twin.reset(seq); ok != (refused == nil) || want != got {
+		p.t.Fatalf("reset to %d: %d, %v, twin %d, %v", seq, got, refused, want, ok)
+	}
+}
+
 func (p *pair) step() {
 	b, now := &p.batch, p.batch.Time
-	switch rapid.IntRange(0, 15).Draw(p.t, "op") {
+	switch rapid.IntRange(0, 16).Draw(p.t, "op") {
 	case 0, 1, 2, 3:
 		p.store()
 	case 4, 5, 6:
@@ -146,6 +154,8 @@ func (p *pair) step() {
 		drawLimits(p.t, &next)
 		p.state.Update(b, &next)
 		p.twin.update(&next)
+	case 16:
+		p.reset()
 	}
 	p.state.Tick(b)
 	p.twin.tick(now)

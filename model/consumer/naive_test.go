@@ -58,6 +58,33 @@ func newNaive(config *jsapi.ConsumerConfig, log *fakeLog) *naive {
 	return n
 }
 
+// reset reports to which sequence the consumer went back, and whether it may.
+func (n *naive) reset(seq uint64) (uint64, bool) {
+	policy := n.config.DeliverPolicy
+	switch {
+	case seq == 0:
+		seq = n.floor.Stream + 1
+	case policy == jsapi.DeliverByStartSequence && seq >= n.config.OptStartSeq, policy == jsapi.DeliverAll:
+	case policy == jsapi.DeliverByStartTime && seq >= n.log.SeqAtTime(int64(*n.config.OptStartTime)):
+	default:
+		return 0, false
+	}
+	if policy == jsapi.DeliverLastPerSubject {
+		for _, e := range n.pending {
+			if n.log.Matches(n.config.Filters(), e.seq) {
+				n.skip = append(n.skip, e.seq)
+			}
+		}
+		slices.Sort(n.skip)
+	} else {
+		n.cursor = max(seq, n.log.First())
+	}
+	n.pending = nil
+	n.delivered.Consumer, n.delivered.Stream = 0, seq-1
+	n.floor.Consumer, n.floor.Stream = 0, seq-1
+	return seq, true
+}
+
 func (n *naive) numPending() uint64 {
 	return uint64(len(n.skip)) + n.log.Count(n.config.Filters(), n.cursor)
 }

@@ -227,6 +227,12 @@ func (p *pendingSet) reset() {
 	p.redeliveries.clear()
 }
 
+// clear ends all entries.
+func (p *pendingSet) clear() {
+	p.live, p.queued, p.redelivered, p.hash = 0, 0, 0, 0
+	p.reset()
+}
+
 // nextQueued returns the queued entry with the lowest sequence, or nil.
 func (p *pendingSet) nextQueued() *entry {
 	for p.redeliveries.len() > 0 {

@@ -20,6 +20,7 @@ type story struct {
 	list  effect.List
 	index uint64
 	opts  Options
+	note  string // what a command returned
 }
 
 // TestStories runs the files of testdata. Every command prints its effects and where the consumer stands. Commands:
@@ -31,6 +32,7 @@ type story struct {
 //	ack|term|progress SEQ [CSEQ]
 //	nak SEQ CSEQ [DELAY]
 //	release SEQ DELIVERIES
+//	reset SEQ                  0: back to the ack floor
 //	remove SEQ [limits]
 //	purge FIRST                removes everything below FIRST
 //	tick DURATION              moves the time on and acts on deadlines
@@ -102,6 +104,13 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) {
 	case "release":
 		delivery.Deliveries = s.number(d, 1)
 		s.state.Release(b, delivery)
+	case "reset":
+		seq, refused := s.state.Reset(b, s.number(d, 0))
+		if refused != nil {
+			s.note = refused.Error()
+			return
+		}
+		s.note = fmt.Sprintf("reset to %d", seq)
 	case "remove":
 		s.remove(b, d)
 	case "purge":
@@ -153,6 +162,9 @@ var kindNames = map[effect.Kind]string{
 var stopNames = []string{"count", "bytes", "empty", "pending", "paused", "gone"}
 
 func (s *story) text() (text string) {
+	if s.note != "" {
+		text, s.note = s.note+"\n", ""
+	}
 	for i := range s.list.Effects {
 		switch e := &s.list.Effects[i]; e.Kind {
 		case effect.Result:

@@ -61,6 +61,11 @@ type ConsumerCreateRequest struct {
 	Pedantic bool           `json:"pedantic,omitempty"`
 }
 
+// ResetRequest is the body of CONSUMER.RESET; 0 goes back to the ack floor.
+type ResetRequest struct {
+	Seq uint64 `json:"seq,omitempty"`
+}
+
 // PullRequest is what a client asks for with CONSUMER.MSG.NEXT (ADR-13, ADR-42).
 type PullRequest struct {
 	Expires       time.Duration `json:"expires,omitempty"`

@@ -145,6 +145,8 @@ func (m *Machine) applyConsumer(c *command.Command) {
 		state.Term(&m.batch, delivery, string(c.Text))
 	case command.Release:
 		state.Release(&m.batch, delivery)
+	case command.Reset:
+		m.resetConsumer(c, state)
 	default:
 		assert.Unreachable("kind of a consumer command", uint64(c.Kind))
 	}
@@ -218,6 +220,16 @@ func (m *Machine) updateConsumer(e *entry, config *jsapi.ConsumerConfig) {
 	updated := m.out.Add(effect.ConsumerUpdated)
 	updated.Cmd, updated.Consumer, updated.Text = m.batch.Cmd, e.id, e.name
 	m.result().Consumer = e.id
+}
+
+func (m *Machine) resetConsumer(c *command.Command, state *consumer.State) {
+	seq, refused := state.Reset(&m.batch, c.StreamSeq)
+	if refused != nil {
+		m.refuse(refused)
+		return
+	}
+	r := m.result()
+	r.Consumer, r.Seq = c.Consumer, seq
 }
 
 func (m *Machine) deleteConsumer(c *command.Command) {

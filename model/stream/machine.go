@@ -167,7 +167,7 @@ func (m *Machine) applyCommand() {
 	case command.Publish:
 		m.publish(c)
 	case command.PutConsumer, command.DeleteConsumer, command.Deliver, command.Ack, command.Nak, command.Progress,
-		command.Term, command.Release:
+		command.Term, command.Release, command.Reset:
 		m.applyConsumer(c)
 	case command.Tick:
 		m.tick()

@@ -123,7 +123,7 @@ func endpoints() []endpoint {
 		{words: "CONSUMER.UNPIN.", form: consumerArgs, kind: jsapi.TypeConsumerUnpin, failed: bare,
 			run: (*call).consumerUnsupported},
 		{words: "CONSUMER.RESET.", form: consumerArgs, kind: jsapi.TypeConsumerReset, failed: failedReset,
-			run: (*call).consumerUnsupported},
+			direct: (*call).reset},
 	}
 }
 
