@@ -3,6 +3,9 @@ package node_test
 import (
 	"strings"
 	"testing"
+
+	"weir/node/engine"
+	"weir/node/event"
 )
 
 func TestConsumersInMemoryEndWithTheProcess(t *testing.T) {
@@ -28,5 +31,25 @@ func TestConsumersInMemoryEndWithTheProcess(t *testing.T) {
 	r.pub(2, "$JS.API.STREAM.INFO.S", "in.x", "")
 	if got := r.read(2); !strings.Contains(got, `"messages":1,`) {
 		t.Errorf("after the restart: %s", got)
+	}
+}
+
+func TestShutdownSavesWhatIsSlowToReplay(t *testing.T) {
+	r := newRig(t, nil)
+	r.open(1, `"headers":true`)
+	for _, name := range []string{"SMALL", "LARGE"} {
+		r.pub(1, "$JS.API.STREAM.CREATE."+name, "in.x", `{"name":"`+name+`","subjects":["`+name+`"]}`)
+	}
+	r.pub(1, "SMALL", "", "1")
+	r.pub(1, "LARGE", "", strings.Repeat("x", engine.ReplayBytesMin))
+	r.node.Step(event.Input{Kind: event.Shutdown})
+	saves := 0
+	for _, op := range r.ops {
+		if op.Kind == event.Save {
+			saves++
+		}
+	}
+	if saves != 1 {
+		t.Errorf("%d checkpoints, want that of LARGE alone", saves)
 	}
 }

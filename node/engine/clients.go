@@ -112,15 +112,19 @@ func (e *Engine) lameDuck() {
 	}
 }
 
-// shutdown tells waiting requests that the server ends, and has a checkpoint made of what no checkpoint covers, so that
-// the next start has nothing to replay.
+// ReplayBytesMin is how much of a group's log makes a checkpoint at the end worth while: to replay less at the next start
+// takes less time than the syncs of a checkpoint, of which a server with many small streams would make thousands.
+const ReplayBytesMin = 64 << 10
+
+// shutdown tells waiting requests that the server ends, and has a checkpoint made where none covers much of the log, so
+// that the next start has little to replay.
 func (e *Engine) shutdown() {
 	if e.desk == nil {
 		return
 	}
 	e.desk.Shutdown(e.now.Mono)
 	for _, g := range e.order {
-		if g.durable() {
+		if g.durable() && g.replica.UnsavedBytes() >= ReplayBytesMin {
 			e.wantSave(g)
 		}
 	}
