@@ -56,9 +56,10 @@ const (
 	flagCompressed    = 1
 	compressFromBytes = 256
 
-	// SubjectBytesMax and HeaderBytesMax are what the format can hold; the client protocol allows less.
+	// SubjectBytesMax is what the format can hold of a subject in bytes; the client protocol allows less.
 	SubjectBytesMax = 1<<16 - 1
-	HeaderBytesMax  = 1<<31 - 1
+	// HeaderBytesMax is what the format can hold of a header in bytes; the client protocol allows less.
+	HeaderBytesMax = 1<<31 - 1
 )
 
 // Msg is a stored message.

@@ -176,3 +176,48 @@ func BenchmarkRecover(b *testing.B) {
 		b.StartTimer()
 	}
 }
+
+// BenchmarkOpenIdle opens a log with one small append and the next segment prepared.
+func BenchmarkOpenIdle(b *testing.B) {
+	fs, err := osfs.New(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	open := func() {
+		l, _, err := Open(fs, "wal", Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for more := true; more; {
+			if more, err = l.PrepareNext(4 << 20); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := l.startSegment(); err != nil {
+			b.Fatal(err)
+		}
+		for more := true; more; {
+			if more, err = l.PrepareNext(4 << 20); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := l.Append(batch(1, 1)); err != nil {
+			b.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	open()
+	for b.Loop() {
+		l, _, err := Open(fs, "wal", Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := l.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}

@@ -211,6 +211,11 @@ func (l *Log) Sync() error {
 		l.stats.Syncs++
 		l.synced = l.off
 	}
+	if l.mark.last.segment != l.id && l.mark.f != nil { // a new segment: its file is not mistaken for an unused one
+		if err := l.SaveMark(); err != nil {
+			return err
+		}
+	}
 	return l.settle()
 }
 

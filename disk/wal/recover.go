@@ -213,13 +213,14 @@ func (r *recovery) readHeader(id uint64) (*segmentFile, error) {
 }
 
 // holdsSynced reports whether a segment without a good header holds frames that were synced: then its header is
-// damaged. Otherwise it was never used, or its first append is torn.
+// damaged. Otherwise it was never used, or its first append is torn. A good mark decides, since it is saved with the
+// first append of every segment; without one the file is searched.
 func (r *recovery) holdsSynced(id uint64) (bool, error) {
 	if r.opts.Plant.StopAtFirstBad {
 		return false, nil
 	}
-	if r.mark.segment == id && r.mark.offset > 0 {
-		return true, nil
+	if r.mark.number > 0 {
+		return r.mark.segment == id && r.mark.offset > 0, nil
 	}
 	s, err := r.load(&segmentFile{id: id})
 	if err != nil {

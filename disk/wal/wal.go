@@ -37,7 +37,7 @@
 //
 //   - append n damaged, append n+1 or a later segment or a mark behind it: damage, reported;
 //   - the last append damaged after it was synced, before the next append and before SaveMark: reads as torn. SaveMark
-//     narrows this window; Open and Close call it, and the owner calls it when idle.
+//     narrows this window; Open, Close and the start of a segment call it, and the owner calls it when idle.
 //
 // Damage is attributed by record numbers: a group whose next record or table entry continues its count lost nothing. The
 // append frame behind the damage gives the numbers of the groups written shortly before it. Groups for which nothing

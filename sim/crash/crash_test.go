@@ -3,6 +3,7 @@ package crash
 import (
 	"os"
 	"runtime/debug"
+	"strconv"
 	"testing"
 )
 
@@ -11,8 +12,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// number reads a setting of a long run from the environment.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// TestCrashesAndDamageBreakNoPromise runs a few workloads; CRASH_WORKLOADS=1000 and CRASH_FROM ask for others.
 func TestCrashesAndDamageBreakNoPromise(t *testing.T) {
-	r, err := Run(Options{Workloads: 8})
+	r, err := Run(Options{Workloads: int(number(t, "CRASH_WORKLOADS", 8)), From: number(t, "CRASH_FROM", 0), FailuresMax: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
