@@ -234,8 +234,6 @@ func (c *ConsumerConfig) checkSupported(*StreamConfig, *Limits) *Error {
 		name   string
 	}{
 		{c.AckPolicy == AckFlowControl, "ack_policy flow_control is"},
-		{c.ReplayPolicy == ReplayOriginal, "replay_policy original is"},
-		{c.RateLimitBitsSec > 0, "rate_limit_bps is"},
 		{c.PauseUntil != nil && *c.PauseUntil != 0, "pause_until is"},
 		{c.PriorityPolicy != PriorityNone, "priority_policy is"},
 		{c.Direct, "direct is"},
