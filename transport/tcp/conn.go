@@ -10,12 +10,9 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"weir/transport/wire"
 )
@@ -49,15 +46,16 @@ type Conn struct {
 	parser   *wire.Parser
 
 	mu      sync.Mutex
-	queue   [][]byte
-	writing bool // somebody is writing; whoever it is takes the queue before it stops
-	closing bool // close once the queue is empty
+	queue   [][]byte // nobody writes these; the last one may still grow
+	writing bool     // somebody is writing; whoever it is takes the queue before it stops
+	closing bool     // close once the queue is empty
 	closed  bool
 	reason  wire.Reason
 	control func(*wire.Parser) // to be applied by the reader before it parses on
 	stall   time.Duration      // for the reader to wait before it reads on
 
-	tryBytes   []byte // argument and results of try
+	taken      [][]byte // the writer's
+	tryBuffers [][]byte // argument and results of try, the writer's
 	tryWritten int
 	tryErr     error
 	try        func(fd uintptr) bool
@@ -106,28 +104,41 @@ func (c *Conn) Serve() {
 			return
 		}
 		if err != nil {
-			reason := wire.ReadError
-			if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
-				reason = wire.ClientClosed
-			}
-			c.end(reason)
+			c.readFailed(err)
 			return
 		}
-		c.waitStalled()
+		if !c.waitStalled() {
+			return
+		}
 		if n == len(buffer) && len(buffer) < ReadBufferMax {
 			buffer = make([]byte, 2*len(buffer))
 		}
 	}
 }
 
-func (c *Conn) waitStalled() {
+// readFailed ends the connection. A peer that has only ended its own side still gets what is queued for it.
+func (c *Conn) readFailed(err error) {
+	switch {
+	case errors.Is(err, io.EOF):
+		c.Close(wire.ClientClosed, false)
+	case errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed):
+		c.end(wire.ClientClosed)
+	default:
+		c.end(wire.ReadError)
+	}
+}
+
+// waitStalled waits as long as Stall said, and reports whether to read on: not while the connection is closing.
+func (c *Conn) waitStalled() bool {
 	c.mu.Lock()
 	d := c.stall
 	c.stall = 0
+	closing := c.closing
 	c.mu.Unlock()
-	if d > 0 {
+	if d > 0 && !closing {
 		time.Sleep(d)
 	}
+	return !closing
 }
 
 // parse hands over the operations in data; it reports false when the bytes are not the protocol.
@@ -162,28 +173,21 @@ func (c *Conn) applyControl() {
 	}
 }
 
-// Queue adds bytes to what is to be written. The connection owns b until Written gives it back. It never blocks.
-func (c *Conn) Queue(b []byte) {
-	c.mu.Lock()
-	if !c.closed {
-		c.queue = append(c.queue, b)
-	}
-	c.mu.Unlock()
-}
-
 // Close closes the connection once everything queued is written, at once with abort. Closed is reported with reason.
+// What a client does not take within the write deadline is dropped.
 func (c *Conn) Close(reason wire.Reason, abort bool) {
 	c.mu.Lock()
 	if c.reason == 0 {
 		c.reason = reason
 	}
-	c.closing = true
-	if abort {
-		c.queue = nil
+	waits := !abort && (c.writing || len(c.queue) > 0)
+	if waits && !c.closing && !c.closed {
+		// A failure shows at the writer, which closes as well.
+		_ = c.sock.SetWriteDeadline(time.Now().Add(c.deadline))
 	}
-	idle := !c.writing && len(c.queue) == 0
+	c.closing = true
 	c.mu.Unlock()
-	if idle || abort {
+	if !waits {
 		c.end(reason)
 	}
 }
@@ -204,120 +208,4 @@ func (c *Conn) end(reason wire.Reason) {
 	// The peer may be gone already; there is nothing to do about an error here.
 	_ = c.sock.Close()
 	c.handler.Closed(c.id, reason)
-}
-
-// Flush writes what is queued as far as the kernel takes it without waiting, and leaves the rest to the connection's
-// own goroutine. Any goroutine may call it; if another is writing, that one takes the queue along.
-func (c *Conn) Flush() {
-	c.mu.Lock()
-	if c.writing || c.closed || len(c.queue) == 0 {
-		c.mu.Unlock()
-		return
-	}
-	c.writing = true
-	for len(c.queue) > 0 {
-		b := c.queue[0]
-		c.mu.Unlock()
-		n, err := c.tryWrite(b)
-		if err != nil {
-			c.end(wire.WriteError)
-			return
-		}
-		c.mu.Lock()
-		if c.closed {
-			c.mu.Unlock()
-			return
-		}
-		if n < len(b) {
-			c.queue[0] = b[n:]
-			c.mu.Unlock()
-			c.handler.Written(c.id, n, nil)
-			go c.writeBlocked()
-			return
-		}
-		c.dequeue()
-		c.mu.Unlock()
-		c.handler.Written(c.id, n, b)
-		c.mu.Lock()
-	}
-	c.stopWriting()
-}
-
-// dequeue drops the head of the queue and keeps the slice's memory. The caller holds mu.
-func (c *Conn) dequeue() {
-	n := copy(c.queue, c.queue[1:])
-	c.queue[n] = nil
-	c.queue = c.queue[:n]
-}
-
-// stopWriting ends a turn of writing; the caller holds mu, which it releases.
-func (c *Conn) stopWriting() {
-	c.writing = false
-	closing := c.closing
-	c.mu.Unlock()
-	if closing {
-		c.end(c.reason)
-	}
-}
-
-// tryWrite writes without waiting and returns how many bytes the kernel took.
-func (c *Conn) tryWrite(b []byte) (int, error) {
-	c.tryBytes, c.tryWritten, c.tryErr = b, 0, nil
-	if err := c.raw.Write(c.try); err != nil {
-		return c.tryWritten, err
-	}
-	c.tryBytes = nil
-	return c.tryWritten, c.tryErr
-}
-
-// tryFD is the body of tryWrite; it returns true always, so that the runtime does not wait for the socket.
-func (c *Conn) tryFD(fd uintptr) bool {
-	for len(c.tryBytes) > 0 {
-		n, err := unix.Write(int(fd), c.tryBytes)
-		if n > 0 {
-			c.tryWritten += n
-			c.tryBytes = c.tryBytes[n:]
-			continue
-		}
-		if err == unix.EINTR {
-			continue
-		}
-		if err != unix.EAGAIN {
-			c.tryErr = err
-		}
-		return true
-	}
-	return true
-}
-
-// writeBlocked writes with waiting until the queue is empty.
-func (c *Conn) writeBlocked() {
-	c.mu.Lock()
-	for len(c.queue) > 0 {
-		b := c.queue[0]
-		c.mu.Unlock()
-		if err := c.sock.SetWriteDeadline(time.Now().Add(c.deadline)); err != nil {
-			c.end(wire.WriteError)
-			return
-		}
-		n, err := c.sock.Write(b)
-		if err != nil {
-			reason := wire.WriteError
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				reason = wire.SlowConsumerWriteDeadline
-			}
-			c.end(reason)
-			return
-		}
-		c.mu.Lock()
-		if c.closed {
-			c.mu.Unlock()
-			return
-		}
-		c.dequeue()
-		c.mu.Unlock()
-		c.handler.Written(c.id, n, b)
-		c.mu.Lock()
-	}
-	c.stopWriting()
 }
