@@ -144,6 +144,7 @@ func New(config Config) (*Replica, error) {
 		r.hard.Commit = applied
 	}
 	r.log.hard = r.hard
+	r.config.Log = wal.Group{} // its entries keep whole segments of the log in memory
 	r.time = config.Machine.LastTime()
 	node, err := raft.NewRawNode(&raft.Config{
 		ID:                        config.ID,
