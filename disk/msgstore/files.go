@@ -300,6 +300,16 @@ func (f *Files) forget(id BlockID) {
 	})
 }
 
+// Release closes the files until they are needed again. What was written is synced before, so that no failure of the
+// device can go unnoticed between two openings of a file.
+func (f *Files) Release() error {
+	var err error
+	if len(f.dirty) > 0 {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
 // Close closes the files without syncing them.
 func (f *Files) Close() error {
 	var errs []error

@@ -113,6 +113,7 @@ func (s *Storage) drop(id wal.GroupID) error {
 		g = s.files(id)
 	}
 	delete(s.groups, id)
+	s.open = slices.DeleteFunc(s.open, func(o *groupFiles) bool { return o == g })
 	if err := errors.Join(g.checkpoints.Close(), g.blocks.Close()); err != nil {
 		return err
 	}

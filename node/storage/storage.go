@@ -23,6 +23,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,7 @@ type Storage struct {
 	log     *wal.Log
 	stalled error // of the last append, until an operation resumes
 	groups  map[wal.GroupID]*groupFiles
+	open    []*groupFiles // whose files may be open, least recently used first
 }
 
 // groupFiles are the files of one group.
@@ -205,11 +207,11 @@ func (s *Storage) save(op *event.Op) error {
 	return g.blocks.RemoveExcept(op.Save.Blocks)
 }
 
-// files returns the files of a group.
+// files returns the files of a group, and closes those of another group when many are open.
 func (s *Storage) files(id wal.GroupID) *groupFiles {
 	g := s.groups[id]
 	if g == nil {
-		dir := path.Join(s.dir, GroupDir(id))
+		dir := s.dir + "/" + GroupDir(id)
 		g = &groupFiles{
 			dir:         dir,
 			checkpoints: checkpoint.NewStore(s.fs, dir+"/checkpoint"),
@@ -217,8 +219,21 @@ func (s *Storage) files(id wal.GroupID) *groupFiles {
 		}
 		s.groups[id] = g
 	}
+	if n := len(s.open); n > 0 && s.open[n-1] == g {
+		return g
+	}
+	s.open = append(slices.DeleteFunc(s.open, func(o *groupFiles) bool { return o == g }), g)
+	if len(s.open) > GroupsOpenMax {
+		// What fails here fails again, and is reported, when the group is saved.
+		_ = s.open[0].blocks.Release()
+		_ = s.open[0].checkpoints.Close()
+		s.open = slices.Delete(s.open, 0, 1)
+	}
 	return g
 }
+
+// GroupsOpenMax bounds the groups whose files are open at a time.
+const GroupsOpenMax = 256
 
 // Close makes the log durable and releases everything.
 func (s *Storage) Close() error {

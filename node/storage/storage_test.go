@@ -206,3 +206,21 @@ func TestFailedSyncOfBlocksFailsTheSave(t *testing.T) {
 		t.Fatalf("a checkpoint was written: %v", files)
 	}
 }
+
+func TestFilesOfManyGroupsAreNotAllOpen(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	s, _ := open(t, fs)
+	x := msgstore.NewIndex(msgstore.IndexOptions{})
+	x.Append(msgstore.Msg{Seq: 1, Subject: []byte("s"), Payload: []byte("p")})
+	loc, _ := x.Lookup(1)
+	writes := x.TakeWrites(nil)
+	for id := wal.GroupID(1); id <= GroupsOpenMax+20; id++ {
+		must(t, do(t, s, event.Op{Kind: event.Keep, Group: id, Blocks: writes}))
+	}
+	if n := len(s.open); n != GroupsOpenMax {
+		t.Fatalf("%d groups open", n)
+	}
+	must(t, do(t, s, event.Op{Kind: event.Fetch, Group: 1, Loc: loc}))
+	save(t, s, 1, 1)
+	must(t, s.Close())
+}
