@@ -70,7 +70,7 @@ func (j *judge) missing(present map[uint64]*history.Message) {
 			j.fail(Lost, 0, "publish #%d was stored at %d, the stream ends at %d", w.ID, seq, j.final.Last)
 			return
 		}
-		if present[seq] != nil || j.mayBeRemoved(w) || w.Outcome != history.OK {
+		if present[seq] != nil || j.rules.Unread[seq] || j.mayBeRemoved(w) || w.Outcome != history.OK {
 			continue
 		}
 		// Unanswered publishes may have pushed it out too: they count as newer.

@@ -65,8 +65,8 @@ type Rules struct {
 	Window int64
 	// Forgets says that the window may have passed during the history.
 	Forgets bool
-	// Gone is the number of messages of the read-back that an earlier loss explains; always 0 for file streams.
-	Gone int
+	// Unread holds sequences that the server said it could not read, for a reason that the caller accepts.
+	Unread map[uint64]bool
 }
 
 // judge holds one history while it is judged.

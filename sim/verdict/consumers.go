@@ -232,7 +232,7 @@ func (o *observed) states() {
 // max_deliver; and the consumer says so itself.
 func (o *observed) complete() {
 	final, state := o.all.Finals[o.spec.Stream], o.all.Consumers[o.index]
-	if final == nil || final.Down != "" || state == nil {
+	if final == nil || final.Down != "" || len(final.Unread) > 0 || state == nil {
 		return
 	}
 	if o.spec.MaxDeliver > 0 {

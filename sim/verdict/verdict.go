@@ -39,6 +39,10 @@ func Judge(p *plan.Plan, o *workload.Observations) []Finding {
 			continue // The server says that it does not serve the stream; the caller decides whether it may.
 		}
 		rules := Rules(p, i)
+		rules.Unread = make(map[uint64]bool, len(final.Unread))
+		for _, seq := range final.Unread {
+			rules.Unread[seq] = true
+		}
 		violations := check.Check(o.History.Records, &final.Final, rules)
 		if len(violations) > 0 || p.Porcupine {
 			violations = append(violations, check.SearchOrder(o.History.Records, &final.Final, rules, check.StepsMax)...)
@@ -100,7 +104,7 @@ func stepsClock(p *plan.Plan) bool {
 // counted compares the number of messages in the stream's state with a recount.
 func counted(p *plan.Plan, stream int, final *workload.Final) *Finding {
 	s := &p.Streams[stream]
-	if s.MaxAgeMillis != 0 || final.Count == uint64(len(final.Messages)) {
+	if s.MaxAgeMillis != 0 || final.Count == uint64(len(final.Messages)+len(final.Unread)) {
 		return nil // Messages may have expired between the two.
 	}
 	return &Finding{Class: "miscounted", Detail: sprintf("%s: the state counts %d messages, %d can be read",

@@ -39,8 +39,8 @@ func watch(p *plan.Plan, o *workload.Observations, w *workload.Watch) []Finding 
 		seen[d.StreamSeq] = true
 	}
 	final := o.Finals[w.Stream]
-	if final == nil || final.Down != "" {
-		return found
+	if final == nil || final.Down != "" || len(final.Unread) > 0 {
+		return found // A watch stops at a message that cannot be read.
 	}
 	for i := range final.Messages {
 		m := &final.Messages[i]

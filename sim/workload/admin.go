@@ -128,31 +128,35 @@ func (l *Workload) createConsumer(i int) {
 	})
 }
 
+// rottenRounds is how often the administrator pulls from a consumer of a damaged stream before it gives up: the stream
+// may rightly have stopped at a message that cannot be read.
+const rottenRounds = 20
+
 // Drain lets the administrator take and acknowledge everything that the consumers still have to deliver. done is set
 // when every consumer says that nothing is left, or that it cannot be reached for a reason that waiting does not mend.
-func (l *Workload) Drain(done *bool) { l.drain(0, done) }
+func (l *Workload) Drain(done *bool) { l.drain(0, 0, done) }
 
-func (l *Workload) drain(i int, done *bool) {
+func (l *Workload) drain(i, round int, done *bool) {
 	if i == len(l.plan.Consumers) {
 		*done = true
 		return
 	}
 	l.consumerInfo(i, func(state *ConsumerState) {
-		if state == nil && l.world.Rotten() {
-			l.drain(i+1, done)
+		if l.world.Rotten() && (state == nil || round > rottenRounds) {
+			l.drain(i+1, 0, done)
 			return
 		}
 		if state == nil {
-			l.later(func() { l.drain(i, done) })
+			l.later(func() { l.drain(i, round, done) })
 			return
 		}
 		l.Consumers[i] = state
 		if state.Pending == 0 && state.AckPending == 0 {
-			l.drain(i+1, done)
+			l.drain(i+1, 0, done)
 			return
 		}
 		c := l.admin()
-		c.whenReady(func() { c.fetch(i, 50, 300, func() { l.drain(i, done) }) })
+		c.whenReady(func() { c.fetch(i, 50, 300, func() { l.drain(i, round+1, done) }) })
 	})
 }
 
@@ -221,17 +225,7 @@ func (l *Workload) readAll(stream int, state *streamState, done func()) {
 	spec := &l.plan.Streams[stream]
 	var reads []func(done func())
 	for seq := state.First; seq <= state.Last && seq > 0; seq++ {
-		reads = append(reads, func(done func()) {
-			at := len(l.History.Records)
-			c.getSeq(stream, seq, func() {
-				if r := &l.History.Records[at]; r.Outcome == history.OK && r.Seq != 0 {
-					final.Messages = append(final.Messages, history.Message{
-						Seq: r.Seq, Subject: r.Subject, Value: r.Value, MsgID: r.MsgID, Time: r.Time,
-					})
-				}
-				done()
-			})
-		})
+		reads = append(reads, func(done func()) { l.readSeq(final, stream, seq, done) })
 	}
 	for key := range spec.Keys {
 		reads = append(reads, func(done func()) { c.getLastOn(stream, spec.Subject(key), false, done) })
@@ -247,6 +241,28 @@ func (l *Workload) readAll(stream int, state *streamState, done func()) {
 	} else {
 		together(reads, finish)
 	}
+}
+
+// readSeq reads one sequence for the read-back, until it is answered or its bytes may be damaged.
+func (l *Workload) readSeq(final *Final, stream int, seq uint64, done func()) {
+	l.admin().whenReady(func() {
+		at := len(l.History.Records)
+		l.admin().getSeq(stream, seq, func() {
+			r := &l.History.Records[at]
+			switch {
+			case r.Outcome == history.Unknown && l.world.Rotten():
+				final.Unread = append(final.Unread, seq)
+			case r.Outcome == history.Unknown:
+				l.later(func() { l.readSeq(final, stream, seq, done) })
+				return
+			case r.Seq != 0:
+				final.Messages = append(final.Messages, history.Message{
+					Seq: r.Seq, Subject: r.Subject, Value: r.Value, MsgID: r.MsgID, Time: r.Time,
+				})
+			}
+			done()
+		})
+	})
 }
 
 // inTurn begins each step when the one before is done.

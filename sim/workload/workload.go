@@ -8,6 +8,7 @@ package workload
 
 import (
 	"fmt"
+	"strings"
 
 	"weir/linearizability/history"
 	"weir/sim/plan"
@@ -46,6 +47,8 @@ type Final struct {
 	history.Final
 	// First and Count are the first sequence and the number of messages that its state said.
 	First, Count uint64
+	// Unread are the sequences that were not answered because bytes at rest are damaged.
+	Unread []uint64
 	// Down says that the server refused to serve the stream, and why.
 	Down string
 }
@@ -196,17 +199,39 @@ func (l *Workload) Waiting() string {
 	return text
 }
 
-// CaughtUp says that every watch whose connection lives has been brought everything that was there for it.
+// CaughtUp says that every watch whose connection lives has been brought the newest message that the read-back found for
+// it.
 func (l *Workload) CaughtUp() bool {
 	for _, c := range l.clients {
 		for _, w := range c.watches {
-			behind := len(w.Seen) == 0 && w.Initial > 0 || len(w.Seen) > 0 && w.Seen[len(w.Seen)-1].Pending > 0
-			if behind && c.link.Alive() {
+			if w.Created != 0 && c.link.Alive() && w.newest() < l.newestFor(w) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// newest is the sequence of the watch's last delivery.
+func (w *Watch) newest() uint64 {
+	if len(w.Seen) == 0 {
+		return 0
+	}
+	return w.Seen[len(w.Seen)-1].StreamSeq
+}
+
+// newestFor is the newest stored sequence that a watch wants.
+func (l *Workload) newestFor(w *Watch) uint64 {
+	final := l.Finals[w.Stream]
+	if final == nil {
+		return 0
+	}
+	for i := len(final.Messages) - 1; i >= 0; i-- {
+		if m := &final.Messages[i]; w.Filter == m.Subject || strings.HasSuffix(w.Filter, ".>") {
+			return m.Seq
+		}
+	}
+	return 0
 }
 
 // Close ends the watches of connections that are dead without their client having noticed.
