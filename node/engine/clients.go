@@ -21,6 +21,9 @@ type client struct {
 // ClosedMax bounds how many closed connections are remembered for monitoring.
 const ClosedMax = 10_000
 
+// SpareMax bounds the buffers that are kept for the output of sessions.
+const SpareMax = 256
+
 // connect greets a new connection.
 func (e *Engine) connect(in *event.Input) {
 	address, port := in.Text, 0
@@ -95,7 +98,7 @@ func (e *Engine) armClient(id event.ConnID, c *client) {
 
 // flushClients hands out what the step has for connections.
 func (e *Engine) flushClients(out *event.Outputs) {
-	e.spare = append(e.spare, out.Spare...)
+	e.spare = append(e.spare, out.Spare[:min(len(out.Spare), max(SpareMax-len(e.spare), 0))]...)
 	clear(out.Spare)
 	out.Spare = out.Spare[:0]
 	for i, s := range e.ready {

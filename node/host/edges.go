@@ -69,8 +69,11 @@ func (n *network) Send(out []event.ConnOut) {
 	}
 }
 
-// SpareMax bounds the buffers kept for the node.
-const SpareMax = 256
+// SpareMax and SpareBytesMax bound the buffers kept for the node, and the capacity of each.
+const (
+	SpareMax      = 256
+	SpareBytesMax = 256 << 10
+)
 
 // Spare gives written buffers back to the node.
 func (n *network) Spare(dst [][]byte) [][]byte {
@@ -89,6 +92,10 @@ type clients Host
 func (c *clients) Ops(id uint64, ops []wire.Op) {
 	c.tracer.received(event.ConnID(id), ops)
 	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock() // what comes after the end of the server is not answered
+		return
+	}
 	(*Host)(c).stepLocked(true, event.Input{Kind: event.Ops, Conn: event.ConnID(id), Ops: ops})
 }
 
@@ -110,7 +117,7 @@ func (c *clients) Written(id uint64, n int, buffer []byte) {
 	c.writtenMu.Lock()
 	defer c.writtenMu.Unlock()
 	c.written[event.ConnID(id)] += n
-	if cap(buffer) > 0 && len(c.spare) < SpareMax {
+	if cap(buffer) > 0 && cap(buffer) <= SpareBytesMax && len(c.spare) < SpareMax {
 		c.spare = append(c.spare, buffer[:0])
 	}
 }

@@ -31,12 +31,14 @@ type worker struct {
 	ordered bool // the chore is to be done
 	stopped bool
 	wakeup  chan struct{}
+	rest    *time.Timer // until it is time for idle
 	done    sync.WaitGroup
 }
 
 func (w *worker) init(h *Host) {
 	w.host = h
 	w.wakeup = make(chan struct{}, 1)
+	w.rest = time.NewTimer(IdleAfter)
 }
 
 func (w *worker) start() {
@@ -107,8 +109,14 @@ func (w *worker) order() {
 	}
 }
 
-// end lets the next one begin, after the chore if that is ordered, and leaves to the worker what has come meanwhile.
+// end lets the next one begin and lets the rest begin anew.
 func (w *worker) end() {
+	w.release()
+	w.rest.Reset(IdleAfter)
+}
+
+// release lets the next one begin, after the chore if that is ordered, and leaves to the worker what has come meanwhile.
+func (w *worker) release() {
 	w.mu.Lock()
 	if w.ordered {
 		w.ordered = false
@@ -117,7 +125,7 @@ func (w *worker) end() {
 		w.mu.Lock()
 	}
 	w.busy = false
-	more := len(w.queue) > 0
+	more := len(w.queue) > 0 || w.ordered || w.stopped
 	w.mu.Unlock()
 	if more {
 		w.wake()
@@ -126,8 +134,7 @@ func (w *worker) end() {
 
 func (w *worker) run() {
 	defer w.done.Done()
-	rest := time.NewTimer(IdleAfter)
-	defer rest.Stop()
+	defer w.rest.Stop()
 	for {
 		w.mu.Lock()
 		if w.ordered && !w.busy {
@@ -144,8 +151,8 @@ func (w *worker) run() {
 			}
 			select {
 			case <-w.wakeup:
-			case <-rest.C:
-				w.useRest(rest)
+			case <-w.rest.C:
+				w.useRest()
 			}
 			continue
 		}
@@ -153,24 +160,24 @@ func (w *worker) run() {
 		w.mu.Unlock()
 		w.host.carryOut(batch)
 		w.end()
-		rest.Reset(IdleAfter)
 	}
 }
 
-// useRest does a piece of the work for idle times, unless somebody has begun something.
-func (w *worker) useRest(rest *time.Timer) {
+// useRest does a piece of the work for idle times, unless somebody has begun something: then the rest begins anew when
+// that ends.
+func (w *worker) useRest() {
 	w.mu.Lock()
 	if w.idle == nil || w.busy || len(w.queue) > 0 {
 		w.mu.Unlock()
-		rest.Reset(IdleAfter)
 		return
 	}
 	w.busy = true
 	w.mu.Unlock()
-	if w.idle() {
-		rest.Reset(IdleAfter / 10)
+	more := w.idle()
+	w.release()
+	if more {
+		w.rest.Reset(IdleAfter / 10)
 	}
-	w.end()
 }
 
 // carryOut does the operations and brings their completions to the node in one step.
