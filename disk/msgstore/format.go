@@ -55,6 +55,7 @@ const (
 	footerHeadBytes   = 8
 	flagCompressed    = 1
 	compressFromBytes = 256
+	payloadBytesMax   = 1 << 30 // more than any message has; bounds what a damaged length can ask for
 
 	// SubjectBytesMax is what the format can hold of a subject in bytes; the client protocol allows less.
 	SubjectBytesMax = 1<<16 - 1
@@ -186,6 +187,9 @@ func decodeMessage(data []byte) (Msg, error) {
 	m.Header = data[subjectEnd:headerEnd:headerEnd]
 	m.Payload = data[headerEnd:size:size]
 	if data[24]&flagCompressed != 0 {
+		if n, err := s2.DecodedLen(m.Payload); err != nil || n > payloadBytesMax {
+			return Msg{}, fmt.Errorf("compressed payload of message %d: %w", m.Seq, ErrCorrupt)
+		}
 		payload, err := s2.Decode(nil, m.Payload)
 		if err != nil {
 			return Msg{}, fmt.Errorf("compressed payload of message %d: %w: %w", m.Seq, ErrCorrupt, err)

@@ -491,3 +491,34 @@ func BenchmarkLoadMillion(b *testing.B) {
 		}
 	}
 }
+
+func FuzzDecodeFooter(f *testing.F) {
+	t := table{first: 5, places: []uint32{16, 0, 80}}
+	f.Add(appendFooter(nil, 1, 200, &t), 3, false)
+	t = table{first: 5, places: []uint32{16, 80}, seqs: []uint32{0, 2}}
+	f.Add(appendFooter(nil, 1, 200, &t), 2, true)
+	f.Fuzz(func(t *testing.T, data []byte, count int, sparse bool) {
+		if count < 1 || count > 1000 {
+			return
+		}
+		s := BlockState{ID: 1, First: 5, Last: 7, Count: count, Sparse: sparse, Size: 200}
+		got, err := decodeFooter(data, &s)
+		if err == nil && !bytes.Equal(appendFooter(nil, 1, 200, &got), data) {
+			t.Fatalf("%+v does not encode to what it was read from", got)
+		}
+	})
+}
+
+func FuzzDecodeMessage(f *testing.F) {
+	m := Msg{Seq: 3, Time: 4, Subject: []byte("s"), Header: []byte("NATS/1.0\r\n\r\n"), Payload: make([]byte, 400)}
+	f.Add(appendMessage(nil, layout{1, 0, true, true}, &m))
+	f.Add(appendMessage(nil, layout{1, 0, false, true}, &m))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, ok := frameSize(data); !ok {
+			return
+		}
+		if _, err := decodeMessage(data); err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Fatal(err)
+		}
+	})
+}

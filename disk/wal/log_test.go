@@ -221,3 +221,34 @@ func TestDamagedPageConcernsTheGroupsWrittenThere(t *testing.T) {
 		t.Fatalf("%d sound groups", len(rec.Groups))
 	}
 }
+
+func FuzzDecodeAppend(f *testing.F) {
+	f.Add((&appendInfo{synced: 9, since: 8, created: 3, groups: []listedGroup{{1, 2}, {3, 4}}}).append(nil))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := decodeAppend(data)
+		if err != nil {
+			return
+		}
+		again, err := decodeAppend(a.append(nil))
+		if err != nil || again.since != a.since || len(again.groups) != len(a.groups) {
+			t.Fatalf("%+v reads back as %+v, %v", a, again, err)
+		}
+	})
+}
+
+func FuzzDecodeTable(f *testing.F) {
+	f.Add(appendTableEntry(appendTableEntry(nil, &group{id: 1, records: 2, meta: []byte("m")}), &group{id: 3, records: 1, damaged: true}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		groups, err := decodeTable(nil, data)
+		if err != nil {
+			return
+		}
+		var again []byte
+		for i := range groups {
+			again = appendTableEntry(again, &groups[i])
+		}
+		if back, err := decodeTable(nil, again); err != nil || len(back) != len(groups) {
+			t.Fatalf("%d groups read back as %d, %v", len(groups), len(back), err)
+		}
+	})
+}

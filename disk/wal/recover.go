@@ -48,6 +48,7 @@ type recovery struct {
 type found struct {
 	group
 	entries []Entry      // from above the compaction mark, or from above a gap, to last
+	owned   int          // how many entries, the first ones, have data outside of the buffers of segments
 	at      record.Place // of the newest good record
 	gap     bool         // records were lost, and nothing since repeats the state
 	suspect bool         // records may have been lost
@@ -261,6 +262,11 @@ func (r *recovery) readChain() (again bool, err error) {
 		}
 		r.out.Segments = append(r.out.Segments, s.info)
 		r.tail = s
+		for _, f := range r.groups { // order-free: each on its own
+			if f.owned < len(f.entries) {
+				f.own()
+			}
+		}
 	}
 	return false, nil
 }

@@ -262,7 +262,7 @@ func (s *scan) explain(info *appendInfo) {
 func (f *found) lose(damage record.Place, live *refs) {
 	f.gap = true
 	f.blame(damage)
-	f.entries = nil
+	f.entries, f.owned = nil, 0
 	f.unpin(live)
 }
 
@@ -292,7 +292,8 @@ func (r *recovery) record(w *Write, number uint64, at record.Place) {
 		return
 	}
 	if w.Reset {
-		f.gap, f.why, f.entries, f.told = false, nil, nil, 0
+		f.gap, f.why, f.told = false, nil, 0
+		f.entries, f.owned = nil, 0
 	}
 	if f.gap && len(w.Entries) > 0 {
 		f.last = max(f.last, w.Entries[0].Index-1)
@@ -314,11 +315,29 @@ func (f *found) keep(entries []Entry) {
 			n = int(entries[0].Index - f.entries[0].Index)
 		}
 		f.entries = append(f.entries[:n], entries...)
+		f.owned = min(f.owned, n)
 	}
 	if len(f.entries) > 0 && f.entries[0].Index <= f.compact {
 		n := min(f.compact-f.entries[0].Index+1, uint64(len(f.entries)))
 		f.entries = f.entries[n:]
+		f.owned = max(0, f.owned-int(n))
 	}
+}
+
+// own copies the data of the entries that still lie in the buffer of a segment, so that the buffer can go.
+func (f *found) own() {
+	size := 0
+	for i := range f.entries[f.owned:] {
+		size += len(f.entries[f.owned+i].Data)
+	}
+	buf := make([]byte, 0, size)
+	for i := f.owned; i < len(f.entries); i++ {
+		e := &f.entries[i]
+		start := len(buf)
+		buf = append(buf, e.Data...)
+		e.Data = buf[start:len(buf):len(buf)]
+	}
+	f.owned = len(f.entries)
 }
 
 // reconcile holds the groups against the table of a segment, which is the truth at its start.

@@ -165,7 +165,7 @@ type Group struct {
 	Meta []byte
 	// Compact is the compaction mark; Entries start right above it.
 	Compact uint64
-	// Entries are consecutive. Their data are slices into the buffers that the segments were read into.
+	// Entries are consecutive. Their data belong to the receiver; those of one segment share a buffer.
 	Entries []Entry
 }
 
