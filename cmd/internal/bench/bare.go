@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -22,7 +23,7 @@ func loopFilled(dir string, span time.Duration) (float64, error) {
 }
 
 func bareLoop(dir string, span time.Duration, fill int) (float64, error) {
-	f, err := os.Create(filepath.Join(dir, "loop"))
+	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("loop-%d", fill)))
 	if err != nil {
 		return 0, err
 	}

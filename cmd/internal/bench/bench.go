@@ -124,7 +124,7 @@ func (r *run) measure(w work) ([]Row, error) {
 		for i := range columnCount {
 			column := (i + round) % columnCount
 			server := r.servers[column]
-			if server == nil || column == alwaysColumn && !w.always || w.bare != nil && column != weirColumn {
+			if server == nil || column == alwaysColumn && !w.always {
 				continue
 			}
 			fmt.Fprintf(r.Progress, "%-24s round %d of %d, %s: ", w.name, round+1, rounds, server.name)
@@ -148,10 +148,6 @@ func (r *run) sample(w work, server *contender) (s sample, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if w.bare != nil {
-		value, err := w.bare(dir, r.Span)
-		return sample{{work: w.name, unit: "op/s", value: value}}, err
-	}
 	t := &trial{run: r, server: server, work: w.name, dir: dir}
 	if err := t.start(); err != nil {
 		return nil, err
@@ -199,10 +195,14 @@ func rowsOf(w work, samples [columnCount][]sample) []Row {
 	return rows
 }
 
-// median returns the middle value of a figure over the samples, the lower one of two middle values, or nil.
+// median returns the middle value of a figure over the samples, the lower one of two middle values, or nil when no
+// sample has it.
 func median(samples []sample, i int, cpu bool) *float64 {
 	var values []float64
 	for _, s := range samples {
+		if i >= len(s) {
+			continue
+		}
 		if cpu {
 			values = append(values, s[i].cpu)
 		} else {

@@ -1,11 +1,9 @@
 package bench
 
 import (
-	"context"
-	"io"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRatioIsAboveOneWhenWeirIsBetter(t *testing.T) {
@@ -62,15 +60,20 @@ func TestRowsOfTheTable(t *testing.T) {
 	}
 }
 
-// TestBareLoopNeedsNoServer runs the one work that measures the disk alone, end to end.
-func TestBareLoopNeedsNoServer(t *testing.T) {
-	rows, err := Run(context.Background(), Options{
-		Dir: t.TempDir(), Only: []string{bareFilled, bareAppend}, Rounds: 1, Span: 1, Progress: io.Discard,
-	})
-	if err != nil {
-		t.Fatal(err)
+func TestBareLoopsCountAtLeastOneSync(t *testing.T) {
+	for _, loop := range []func(string, time.Duration) (float64, error){loopAppend, loopFilled} {
+		if rate, err := loop(t.TempDir(), 1); err != nil || rate <= 0 {
+			t.Errorf("%v syncs a second: %v", rate, err)
+		}
 	}
-	if len(rows) != 2 || slices.ContainsFunc(rows, func(r Row) bool { return r.Weir == nil || *r.Weir <= 0 }) {
+}
+
+func TestFigureThatOneServerLacksIsNoRatio(t *testing.T) {
+	var samples [columnCount][]sample
+	samples[weirColumn] = []sample{{{work: publishSync1, unit: "op/s", value: 2}, {work: bareAppend, unit: "op/s", value: 4}}}
+	samples[defaultColumn] = []sample{{{work: publishSync1, unit: "op/s", value: 1}}}
+	rows := rowsOf(work{}, samples)
+	if len(rows) != 2 || *rows[0].RatioDefault != 2 || rows[1].PeerDefault != nil || rows[1].RatioDefault != nil || *rows[1].Weir != 4 {
 		t.Errorf("rows are %+v", rows)
 	}
 }

@@ -130,7 +130,19 @@ func drivePublishAsync(t *trial) (sample, error) {
 	})
 }
 
-func drivePublishSync1(t *trial) (sample, error) { return publishSync(t, publishSync1, 1) }
+// drivePublishSync1 is followed by what the disk does at the same time without a server, when it is Weir's turn.
+func drivePublishSync1(t *trial) (sample, error) {
+	s, err := publishSync(t, publishSync1, 1)
+	if err != nil || t.server != t.servers[weirColumn] {
+		return s, err
+	}
+	grown, err := loopAppend(t.dir, t.Span)
+	if err != nil {
+		return s, err
+	}
+	filled, err := loopFilled(t.dir, t.Span)
+	return append(s, figure{work: bareAppend, unit: "op/s", value: grown}, figure{work: bareFilled, unit: "op/s", value: filled}), err
+}
 
 func drivePublishSync16(t *trial) (sample, error) { return publishSync(t, publishSync16, clients) }
 

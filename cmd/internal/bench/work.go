@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // The names of the rows.
@@ -29,19 +28,16 @@ type work struct {
 	name    string
 	about   string
 	drive   func(*trial) (sample, error)
-	bare    func(dir string, span time.Duration) (float64, error) // instead of drive, for what needs no server
-	always  bool                                                  // also on the reference with sync always
-	once    bool                                                  // one round is enough, and long
-	targets map[string]string                                     // row -> what Weir is held to
+	always  bool              // also on the reference with sync always
+	once    bool              // one round is enough, and long
+	targets map[string]string // row -> what Weir is held to
 }
 
 var works = []work{
 	{name: publishAsync, about: "asynchronous publish, 500 in flight, 128 B", drive: drivePublishAsync, always: true,
 		targets: map[string]string{publishAsync: ">= 1.3, always >= 30"}},
-	{name: publishSync1, about: "synchronous publish, one client", drive: drivePublishSync1, always: true,
+	{name: publishSync1, about: "synchronous publish, one client; and bare loops of write and fdatasync beside it", drive: drivePublishSync1, always: true,
 		targets: map[string]string{publishSync1: "always >= 1.3, bare >= 0.65"}},
-	{name: bareAppend, about: "bare loop of write and fdatasync, growing file", bare: loopAppend},
-	{name: bareFilled, about: "bare loop of write and fdatasync, file written before", bare: loopFilled},
 	{name: publishSync16, about: "synchronous publish, 16 clients", drive: drivePublishSync16, always: true,
 		targets: map[string]string{publishSync16: "always >= 4"}},
 	{name: consume, about: "pull consumer, each message acked", drive: driveConsume,
