@@ -191,10 +191,8 @@ func (f *Files) Sync() error {
 
 // Read reads a message. The error wraps ErrCorrupt when the bytes are not those of the message.
 func (f *Files) Read(loc Loc) (Msg, error) {
-	if len(f.unwritten) > 0 {
-		if err := f.flush(); err != nil && slices.ContainsFunc(f.unwritten, func(w BlockWrite) bool { return w.Block == loc.Block }) {
-			return Msg{}, fmt.Errorf("message %d is not written yet: %w", loc.Seq, err)
-		}
+	if data, ok := f.held(loc); ok {
+		return decodeMessage(data)
 	}
 	file, err := f.file(loc.Block)
 	if err != nil {
@@ -212,6 +210,18 @@ func (f *Files) Read(loc Loc) (Msg, error) {
 		err = fmt.Errorf("message %d lies at the place of message %d in block %d: %w", m.Seq, loc.Seq, loc.Block, ErrCorrupt)
 	}
 	return m, err
+}
+
+// held returns the bytes of a message that a full disk refused.
+func (f *Files) held(loc Loc) ([]byte, bool) {
+	for i := range f.unwritten {
+		w := &f.unwritten[i]
+		from := int64(loc.Offset) - w.Offset
+		if w.Block == loc.Block && from >= 0 && from+int64(loc.Size) <= int64(len(w.Bytes)) {
+			return w.Bytes[from:], true
+		}
+	}
+	return nil, false
 }
 
 // readFull fills p from the offset. A file that ends before p is full, or does not give its bytes, is damaged.

@@ -96,7 +96,11 @@ func (x *Index) begin(first uint64) *block {
 	b := &block{table: table{first: first}, id: x.next, dirty: true}
 	x.next++
 	x.headSet = true
-	b.data = appendBlockHeader(make([]byte, 0, tailBytesMin), b.id)
+	room := tailBytesMin
+	if n := len(x.blocks); n > 0 && 2*x.blocks[n-1].size > x.options.BlockBytes {
+		room = x.options.BlockBytes // a stream that filled its last block will fill this one
+	}
+	b.data = appendBlockHeader(make([]byte, 0, room), b.id)
 	b.size = len(b.data)
 	x.memory += cap(b.data)
 	x.blocks = append(x.blocks, b)
@@ -114,9 +118,7 @@ func (x *Index) seal(b *block) {
 	if x.options.Volatile {
 		return
 	}
-	before := cap(b.data)
-	b.data = appendFooter(b.data, b.id, b.size, &b.table)
-	x.memory += cap(b.data) - before
+	b.footer = appendFooter(nil, b.id, b.size, &b.table)
 }
 
 // remove takes a block out of the index; the file goes once a checkpoint no longer refers to it.
@@ -158,16 +160,23 @@ func (x *Index) TakeWrites(dst []BlockWrite) []BlockWrite {
 	}
 	// Only the newest blocks can have unwritten bytes.
 	at := len(x.blocks)
-	for at > 0 && x.blocks[at-1].written < x.blocks[at-1].base+len(x.blocks[at-1].data) {
+	for at > 0 && x.blocks[at-1].unwritten() {
 		at--
 	}
 	for _, b := range x.blocks[at:] {
-		bytes := b.data[b.written-b.base : len(b.data) : len(b.data)]
-		dst = append(dst, BlockWrite{Block: b.id, Offset: int64(b.written), Bytes: bytes})
-		b.written += len(bytes)
+		if bytes := b.data[b.written-b.base : len(b.data) : len(b.data)]; len(bytes) > 0 {
+			dst = append(dst, BlockWrite{Block: b.id, Offset: int64(b.written), Bytes: bytes})
+			b.written += len(bytes)
+		}
+		if b.footer != nil {
+			dst = append(dst, BlockWrite{Block: b.id, Offset: int64(b.size), Bytes: b.footer})
+			b.footer = nil
+		}
 	}
 	return dst
 }
+
+func (b *block) unwritten() bool { return b.written < b.base+len(b.data) || b.footer != nil }
 
 // Lookup returns the place of a message; false when it is not there.
 func (x *Index) Lookup(seq uint64) (Loc, bool) {
@@ -212,7 +221,7 @@ func (x *Index) Evict(budget int) int {
 		if x.memory <= budget {
 			break
 		}
-		if b.data != nil && b.written == b.base+len(b.data) {
+		if b.data != nil && !b.unwritten() {
 			x.memory -= cap(b.data)
 			b.data, b.base = nil, b.written
 		}

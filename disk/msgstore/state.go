@@ -199,10 +199,6 @@ func (x *Index) Restore(next BlockID, blocks []BlockInfo) {
 	for i := range blocks {
 		s := &blocks[i].State
 		b := &block{table: blocks[i].found, id: s.ID, size: s.Size, base: s.Size, written: s.Size, sealed: s.Sealed}
-		if s.Sealed {
-			b.written += footerBytes(s.Count, s.Sparse)
-			b.base = b.written
-		}
 		b.bury(s.runs)
 		b.recount()
 		x.blocks = append(x.blocks, b)

@@ -32,7 +32,8 @@ type block struct {
 	liveBytes int
 	size      int // bytes of header and messages
 	sealed    bool
-	data      []byte // bytes from base on, up to and with the footer once sealed; nil when not in memory
+	data      []byte // header and messages from base on; nil when not in memory
+	footer    []byte // of a sealed block, until it is handed out to be written
 	base      int
 	written   int  // bytes handed out to be written
 	dirty     bool // the state differs from what the last TakeState gave

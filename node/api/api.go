@@ -41,8 +41,8 @@ type Groups interface {
 	// Propose has the command applied by the group and calls done with its Result effect; Err is set when it was refused
 	// or when the group cannot tell. The effect is valid during the call.
 	Propose(group uint64, c *command.Command, done func(*effect.Effect))
-	// Fetch reads the bytes of a message; false when they are not there any more or cannot be read.
-	Fetch(group, seq uint64, done func(Message, bool))
+	// Fetch reads the bytes of a message.
+	Fetch(group, seq uint64, done func(Message, Reading))
 }
 
 // Broker carries messages to clients.
@@ -61,6 +61,19 @@ type Backend struct {
 	Groups
 	Broker
 }
+
+// Reading is what became of a Fetch.
+type Reading uint8
+
+// The outcomes of a Fetch. A message that can not be read is not absent, and is never answered as if it were.
+const (
+	// ReadOK: the message is given.
+	ReadOK Reading = iota
+	// ReadGone: it was removed meanwhile.
+	ReadGone
+	// ReadFailed: it is stored and can not be read.
+	ReadFailed
+)
 
 // Message is a stored message. The slices are not changed by anybody.
 type Message struct {

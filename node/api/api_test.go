@@ -92,6 +92,42 @@ func TestBatchSkipsMessagesThatVanishWhileItIsRead(t *testing.T) {
 	}
 }
 
+func TestLastMessageThatVanishesWhileItIsReadIsNotAbsence(t *testing.T) {
+	for _, subject := range []string{"DIRECT.GET.S", "STREAM.MSG.GET.S"} {
+		w := newWorld()
+		w.mustRequest(t, "STREAM.CREATE.S", `{"name":"S","subjects":["a"],"allow_direct":true,"max_msgs_per_subject":1}`)
+		w.publish("a", nil, []byte("old"))
+		w.deferring, w.replies = true, nil
+		w.api.Handle(&Request{Account: "A", Subject: "$JS.API." + subject, Reply: "_INBOX.1", Body: []byte(`{"last_by_subj":"a"}`)})
+		w.deferred[0]() // the barrier: the message is being read
+		w.deferred = w.deferred[1:]
+		w.publish("a", nil, []byte("new"))
+		delete(w.messages[w.catalog.Stream("A", "S").Group], 1)
+		w.drain()
+		if len(w.replies) != 1 || !strings.Contains(string(w.replies[0].header)+string(w.replies[0].body), `new`) &&
+			!strings.Contains(string(w.replies[0].body), "bmV3") {
+			t.Errorf("%s: %q", subject, w.replies)
+		}
+	}
+}
+
+func TestUnreadableMessageIsNotAbsent(t *testing.T) {
+	w := filledWorld(t, 3)
+	w.unreadable = map[uint64]bool{2: true}
+	got, _ := w.request("DIRECT.GET.S", nil, `{"seq":2}`)
+	if len(got) != 1 || string(got[0].header) != "NATS/1.0 500 Message Can Not Be Read\r\n\r\n" {
+		t.Errorf("direct get: %q", got)
+	}
+	got, _ = w.request("STREAM.MSG.GET.S", nil, `{"seq":2}`)
+	if len(got) != 1 || !strings.Contains(string(got[0].body), `"err_code":10051`) {
+		t.Errorf("get: %q", got)
+	}
+	got, _ = w.request("DIRECT.GET.S", nil, `{"seq":1,"batch":3}`)
+	if len(got) != 2 || string(got[1].header) != "NATS/1.0 500 Message Can Not Be Read\r\n\r\n" {
+		t.Errorf("batch: %q", got)
+	}
+}
+
 func TestTooManySubjectsAreRefused(t *testing.T) {
 	w := newWorld()
 	w.mustRequest(t, "STREAM.CREATE.S", `{"name":"S","subjects":["a.*"],"allow_direct":true}`)

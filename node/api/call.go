@@ -30,6 +30,18 @@ type call struct {
 	client  func() *jsapi.ClientInfo
 	// answered guards against two answers.
 	answered bool
+	// attempts counts how often the message that was asked for vanished while it was read.
+	attempts int
+}
+
+// attemptsMax bounds how often a get looks for its message again.
+const attemptsMax = 100
+
+// again reports whether to look for a message anew, because the one that was found vanished while it was read: another
+// may be the answer now, and absence would be wrong.
+func (c *call) again() bool {
+	c.attempts++
+	return c.attempts <= attemptsMax
 }
 
 // begin keeps what the audit needs, while the request is still there.

@@ -131,9 +131,17 @@ func (c *call) directOne(entry *meta.Stream, s Stream, r *jsapi.MsgGetRequest) {
 		c.status(jsapi.StatusMessageNotFound)
 		return
 	}
-	c.backend.Fetch(entry.Group, known.Seq, func(m Message, ok bool) {
-		if !ok {
-			c.status(jsapi.StatusMessageNotFound)
+	c.backend.Fetch(entry.Group, known.Seq, func(m Message, read Reading) {
+		switch read {
+		case ReadGone:
+			if c.again() {
+				c.direct(entry, r)
+				return
+			}
+			c.status(statusUnreadable)
+			return
+		case ReadFailed:
+			c.status(statusUnreadable)
 			return
 		}
 		if r.NoHeaders {
@@ -166,6 +174,9 @@ func (c *call) status(line string) {
 		c.backend.Reply(c.account, c.reply, header.AppendEnd(appendStatus(nil, line)), nil)
 	}
 }
+
+// statusUnreadable is the status for a stored message that can not be read.
+const statusUnreadable = "500 Message Can Not Be Read"
 
 // appendStatus appends the first line of a block for a status such as "404 Message Not Found".
 func appendStatus(dst []byte, line string) []byte {

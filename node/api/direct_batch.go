@@ -32,7 +32,9 @@ type batch struct {
 	// seqs are the messages of a multi_last batch; a plain batch looks for its messages as it goes, from next.
 	seqs  []uint64
 	multi bool
-	next  uint64
+	// broken says that the batch has ended with an error.
+	broken bool
+	next   uint64
 	// grown is the stream's last sequence at the beginning: pending is counted again when it moved.
 	grown uint64
 
@@ -46,7 +48,7 @@ type batch struct {
 type slot struct {
 	known stream.Meta
 	msg   Message
-	ok    bool
+	read  Reading
 }
 
 func (c *call) newBatch(entry *meta.Stream, r *jsapi.MsgGetRequest) *batch {
@@ -129,8 +131,8 @@ func (b *batch) run(s Stream) {
 		b.reading, b.waiting = true, len(b.window)
 		for i := range b.window {
 			at := &b.window[i]
-			b.c.backend.Fetch(b.entry.Group, at.known.Seq, func(m Message, ok bool) {
-				at.msg, at.ok = m, ok
+			b.c.backend.Fetch(b.entry.Group, at.known.Seq, func(m Message, read Reading) {
+				at.msg, at.read = m, read
 				b.fetched()
 			})
 		}
@@ -204,8 +206,13 @@ func (b *batch) find(s Stream) (stream.Meta, bool) {
 func (b *batch) send() bool {
 	for i := range b.window {
 		at := &b.window[i]
-		if !at.ok {
+		switch at.read {
+		case ReadGone:
 			continue // removed since it was found
+		case ReadFailed:
+			b.c.status(statusUnreadable)
+			b.broken = true
+			return true
 		}
 		b.sendOne(at)
 		if b.bytesLeft <= 0 || b.countLeft <= 0 {
@@ -236,6 +243,9 @@ func (b *batch) sendOne(at *slot) {
 
 // end sends the final status.
 func (b *batch) end(s Stream) {
+	if b.broken {
+		return
+	}
 	if !b.sentAny {
 		b.c.status(jsapi.StatusMessageNotFound)
 		return

@@ -76,15 +76,24 @@ func (c *call) msgGet(body []byte) {
 		c.refuse(jsapi.CodeBadRequest.Err())
 		return
 	}
+	c.getOne(&r)
+}
+
+// getOne answers STREAM.MSG.GET with the message that the request selects.
+func (c *call) getOne(r *jsapi.MsgGetRequest) {
 	c.withStream(func(entry *meta.Stream, s Stream) {
-		known, ok := pick(s, &r)
+		known, ok := pick(s, r)
 		if !ok {
 			c.refuse(jsapi.CodeNoMessageFound.Err())
 			return
 		}
-		c.backend.Fetch(entry.Group, known.Seq, func(m Message, ok bool) {
-			if !ok {
-				c.refuse(jsapi.CodeNoMessageFound.Err())
+		c.backend.Fetch(entry.Group, known.Seq, func(m Message, read Reading) {
+			if read == ReadGone && c.again() {
+				c.getOne(r)
+				return
+			}
+			if read != ReadOK {
+				c.refuse(jsapi.CodeStreamGeneralError.With("message can not be read"))
 				return
 			}
 			stored := &jsapi.StoredMsg{

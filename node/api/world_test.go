@@ -24,7 +24,9 @@ type world struct {
 	replies  []published
 	pulls    []string
 	interest map[string]bool
-	bound    bool
+	// unreadable are the sequences that storage cannot read.
+	unreadable map[uint64]bool
+	bound      bool
 
 	deferring bool
 	deferred  []func()
@@ -136,9 +138,18 @@ func (w *world) keep(group uint64, out *effect.List) {
 	}
 }
 
-func (w *world) Fetch(group, seq uint64, done func(Message, bool)) {
-	m, ok := w.messages[group][seq]
-	w.later(func() { done(m, ok) })
+func (w *world) Fetch(group, seq uint64, done func(Message, Reading)) {
+	w.later(func() {
+		m, ok := w.messages[group][seq]
+		switch {
+		case w.unreadable[seq]:
+			done(m, ReadFailed)
+		case ok:
+			done(m, ReadOK)
+		default:
+			done(m, ReadGone)
+		}
+	})
 }
 
 func (w *world) Reply(_, subject string, header, body []byte) {

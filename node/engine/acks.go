@@ -61,7 +61,11 @@ func (a *acks) Deliver(sub *route.Sub, m *route.Message) bool {
 		}
 	}
 	g.replica.Propose(&c, done)
-	e.markDirty(g)
+	if c.Kind == command.Ack && done == nil && !next && g.durable() && !consumer.AtMaxAckPending() {
+		e.markLazy(g)
+	} else {
+		e.markDirty(g)
+	}
 	if next {
 		e.desk.Pull(e.now.Mono, delivery.PullRequest{
 			Group: uint64(g.id), Consumer: consumer.ID(), Reply: string(m.Reply), Body: body.Next,

@@ -13,6 +13,8 @@ import (
 func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effect.List) {
 	g := e.groups[r.Group()]
 	e.noteAppended(g, r.LastEntryBytes())
+	// Entries of an earlier run may carry times that the wall clock, set back since, has not reached.
+	e.wall = max(e.wall, r.Machine().LastTime())
 	if e.config.Observe != nil {
 		e.config.Observe(g.id, r.Machine().Applied(), r.Machine().Digest)
 	}

@@ -59,6 +59,9 @@ func (b *backend) Barrier(id uint64, then func(*jsapi.Error)) {
 			}
 			then(nil)
 		})
+		if g.replica.Dirty() {
+			(*Engine)(b).markDirty(g) // the read waits for what the open batch holds
+		}
 	}
 }
 
@@ -84,18 +87,21 @@ func (b *backend) Propose(id uint64, c *command.Command, done func(*effect.Effec
 }
 
 // Fetch implements api.Groups.
-func (b *backend) Fetch(id, seq uint64, done func(api.Message, bool)) {
+func (b *backend) Fetch(id, seq uint64, done func(api.Message, api.Reading)) {
 	g := b.groups[wal.GroupID(id)]
 	if g == nil || g.damaged != nil {
-		done(api.Message{}, false)
+		done(api.Message{}, api.ReadFailed)
 		return
 	}
-	(*Engine)(b).fetch(g, seq, func(m *stored) {
-		if m == nil {
-			done(api.Message{}, false)
-			return
+	(*Engine)(b).fetch(g, seq, func(m *stored, err error) {
+		switch {
+		case err != nil:
+			done(api.Message{}, api.ReadFailed)
+		case m == nil:
+			done(api.Message{}, api.ReadGone)
+		default:
+			done(api.Message{Header: m.Header, Payload: m.Payload}, api.ReadOK)
 		}
-		done(api.Message{Header: m.Header, Payload: m.Payload}, true)
 	})
 }
 

@@ -39,14 +39,41 @@ func (d *desk) Fetch(id, seq, ticket uint64) (delivery.Stored, delivery.Presence
 	if _, ok := g.index.Lookup(seq); !ok {
 		return delivery.Stored{}, delivery.Missing
 	}
-	e.fetch(g, seq, func(m *stored) {
-		if m == nil {
-			e.desk.Fetched(e.now.Mono, ticket, delivery.Stored{}, false)
-			return
-		}
-		e.desk.Fetched(e.now.Mono, ticket, delivery.Stored{Subject: m.Subject, Header: m.Header, Payload: m.Payload}, true)
-	})
+	e.fetchFor(g, seq, ticket)
 	return delivery.Stored{}, delivery.Coming
+}
+
+// fetchFor reads a message for the desk. One that is stored and can not be read holds up its consumer, which must not
+// skip it: it is read again after a while, until it can be or is removed.
+func (e *Engine) fetchFor(g *group, seq, ticket uint64) {
+	e.fetch(g, seq, func(m *stored, err error) {
+		switch {
+		case err != nil:
+			e.unreadable = append(e.unreadable, unreadable{g, seq, ticket})
+			e.timers.push(timer{at: e.now.Mono + retryNanos, kind: unreadableTimer})
+		case m == nil:
+			e.desk.Fetched(e.now.Mono, ticket, delivery.Stored{}, false)
+		default:
+			e.desk.Fetched(e.now.Mono, ticket, delivery.Stored{Subject: m.Subject, Header: m.Header, Payload: m.Payload}, true)
+		}
+	})
+}
+
+// unreadable is a message that a consumer waits for.
+type unreadable struct {
+	group       *group
+	seq, ticket uint64
+}
+
+// readAgain reads again what could not be read.
+func (e *Engine) readAgain() {
+	again := e.unreadable
+	e.unreadable = nil
+	for _, u := range again {
+		if e.groups[u.group.id] == u.group {
+			e.fetchFor(u.group, u.seq, u.ticket)
+		}
+	}
 }
 
 // Propose implements delivery.World.

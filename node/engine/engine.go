@@ -72,6 +72,7 @@ type Engine struct {
 	timers         timers
 	fetches        map[event.Ticket]fetching
 	wanted         []wantedFetch
+	unreadable     []unreadable // what consumers wait for and could not be read
 	saves          map[event.Ticket]saving
 	due            []*group
 	active         []*group // those that applied something since they last rested
@@ -273,6 +274,13 @@ func (e *Engine) fire() {
 			e.retryAppends()
 		case restTimer:
 			e.settleResting()
+		case unreadableTimer:
+			e.readAgain()
+		case lazyTimer:
+			if g := e.groups[wal.GroupID(t.owner)]; g != nil {
+				g.lazy = false
+				e.markDirty(g)
+			}
 		default:
 			assert.Unreachable("kind of timer", uint64(t.kind))
 		}

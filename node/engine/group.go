@@ -31,6 +31,7 @@ type group struct {
 	cached  int // bytes of index in memory that Engine.cached counts
 
 	dirty    bool  // in Engine.dirty
+	lazy     bool  // a timer is set for commands that nobody waits for
 	touched  bool  // in Engine.touched: the index may have writes to hand out
 	armed    int64 // monotone time of the timer that is set; 0: none
 	ticking  bool  // a Tick is proposed and not yet applied
@@ -61,6 +62,20 @@ func (e *Engine) markDirty(g *group) {
 		g.dirty = true
 		e.dirty = append(e.dirty, g)
 	}
+}
+
+// lazyNanos is how long a command that nobody waits for may stay in the open batch for the company of others.
+const lazyNanos = int64(2e6)
+
+// markLazy notes that the group has a command that nobody waits for: an acknowledgement without a reply. It goes with
+// the next command that somebody waits for, or alone after lazyNanos, so that a stream of them does not keep the disk
+// busy. Nothing was promised about it before it is durable.
+func (e *Engine) markLazy(g *group) {
+	if g.dirty || g.lazy {
+		return
+	}
+	g.lazy = true
+	e.timers.push(timer{at: e.now.Mono + lazyNanos, kind: lazyTimer, owner: uint64(g.id)})
 }
 
 // Persist implements replica.Sink: everything that one step appends shares one ticket.

@@ -12,22 +12,23 @@ type stored = msgstore.Msg
 type fetching struct {
 	group *group
 	seq   uint64
-	done  func(*stored)
+	done  func(m *stored, err error)
 }
 
 // FetchesMax bounds the reads of the disk that may be under way; more wait for their turn.
 const FetchesMax = 1024
 
 // fetch gets the bytes of a message: at once when they are in memory, else from the disk in a later step. done gets nil
-// when the message is not there any more or can not be read. What it gets is valid during the call and not changed.
-func (e *Engine) fetch(g *group, seq uint64, done func(*stored)) {
+// when the message is not there any more, and an error when it is and can not be read: damage is not absence. What it
+// gets is valid during the call and not changed.
+func (e *Engine) fetch(g *group, seq uint64, done func(m *stored, err error)) {
 	if m, ok := g.index.Cached(seq); ok {
-		done(&m)
+		done(&m, nil)
 		return
 	}
 	loc, ok := g.index.Lookup(seq)
 	if !ok {
-		done(nil)
+		done(nil, nil)
 		return
 	}
 	e.wanted = append(e.wanted, wantedFetch{fetching{g, seq, done}, loc})
@@ -59,13 +60,14 @@ func (e *Engine) fetched(c *event.Completion) {
 	}
 	delete(e.fetches, c.Ticket)
 	if c.Err == nil {
-		f.done(&c.Message)
+		f.group.readFailed = nil
+		f.done(&c.Message, nil)
 		return
 	}
 	if _, still := f.group.index.Lookup(f.seq); !still {
-		f.done(nil)
+		f.done(nil, nil)
 		return
 	}
 	e.reportDamage(f.group, f.seq, c.Err)
-	f.done(nil)
+	f.done(nil, c.Err)
 }

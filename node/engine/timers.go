@@ -20,6 +20,8 @@ const (
 	groupTimer
 	retryTimer
 	restTimer
+	lazyTimer
+	unreadableTimer
 )
 
 func (t timer) before(o timer) bool {

@@ -177,7 +177,9 @@ func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor
 	s := monitor.Stream{Info: jsapi.StreamInfo{
 		Config: g.stream.Config().Shown(), Created: jsapi.Time(g.entry.Created), State: state, TimeStamp: jsapi.Time(e.wall),
 	}}
-	if g.saveFailed != nil {
+	if g.readFailed != nil {
+		s.Failure = g.readFailed.Error()
+	} else if g.saveFailed != nil {
 		s.Failure = g.saveFailed.Error()
 	}
 	if want.Consumers {
