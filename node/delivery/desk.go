@@ -34,6 +34,10 @@ const (
 	FetchesMax = 16
 	// RetryNanos is how long a refused proposal waits for the next attempt.
 	RetryNanos = 50_000_000
+	// CongestedNanos is how long messages wait for a client that has to take what was sent to it before.
+	CongestedNanos = 20_000_000
+	// UncheckedBytesMax is how much a consumer sends before it looks again whether its clients keep up.
+	UncheckedBytesMax = 64 << 10
 	// WaitingDefaultMax bounds the waiting requests of a consumer whose configuration does not.
 	WaitingDefaultMax = 512
 )
@@ -77,6 +81,9 @@ type World interface {
 	Propose(group uint64, c *command.Command) bool
 	// HasInterest reports whether anybody listens on the subject.
 	HasInterest(group uint64, subject []byte) bool
+	// Congested reports whether those who listen on the subject, all of them, should get nothing more for a moment, because
+	// too much waits to be sent to them.
+	Congested(group uint64, subject []byte) bool
 	// Send publishes m to the subject and returns how many subscriptions took it. Nothing of m is kept.
 	Send(group uint64, subject []byte, m *Message) int
 	// Watch asks for calls of Interest when the interest in a literal subject changes: of plain subscriptions, or of one
@@ -106,6 +113,8 @@ type Desk struct {
 	tickets map[uint64]*line
 	flows   map[string]*line // by the reply subject of the flow control request that waits for its answer
 
+	uncheckedMax int // UncheckedBytesMax but for tests
+
 	lastToken, lastTicket uint64
 	now                   int64 // of the call that runs
 
@@ -127,7 +136,7 @@ type led struct{ lines []*line }
 func NewDesk(world World, config Config) *Desk {
 	return &Desk{
 		world: world, groups: make(map[uint64]*led), lines: make(map[key]*line), tickets: make(map[uint64]*line),
-		flows: make(map[string]*line), lastToken: config.Boot << 32,
+		flows: make(map[string]*line), lastToken: config.Boot << 32, uncheckedMax: UncheckedBytesMax,
 	}
 }
 

@@ -36,6 +36,10 @@ type line struct {
 	armed int64
 	// retryAt is when proposals may be made again after one was refused; 0 when they may be made.
 	retryAt int64
+	// heldUntil is when a client that did not keep up is looked at again, 0 when nothing waits for that; unchecked is how
+	// many bytes have been sent since the last look.
+	heldUntil int64
+	unchecked int
 	// overdue says that requests may have expired while a proposal was under way.
 	overdue bool
 	// marked says that the line is in the list of those that may propose.
@@ -156,6 +160,9 @@ func (d *Desk) tick(l *line) {
 		l.pace.waitUntil = 0
 		d.mark(l)
 	}
+	if l.heldUntil != 0 && d.now >= l.heldUntil {
+		d.drain(l)
+	}
 	if len(l.proposals) > 0 {
 		l.overdue = true
 	} else {
@@ -179,6 +186,7 @@ func (d *Desk) deadline(l *line) int64 {
 		}
 	}
 	at(l.pace.waitUntil)
+	at(l.heldUntil)
 	for _, r := range l.waiting.all() {
 		if !l.overdue {
 			at(r.expiresAt)

@@ -77,8 +77,31 @@ func (o *outgoing) firstMessage() *item {
 	return nil
 }
 
-// drain sends what is at the head of the queue until something has to be read first.
+// hold makes the line wait when whoever gets the next message has too much to read already: a client that asked for more
+// than its connection holds gets it at the rate at which it reads.
+func (d *Desk) hold(l *line, it *item) bool {
+	if l.unchecked < d.uncheckedMax {
+		return false
+	}
+	var to []byte
+	switch {
+	case it.request != nil:
+		to = it.request.inbox
+	case l.push != nil:
+		to = l.push.subject
+	}
+	if !d.world.Congested(l.key.group, to) {
+		l.unchecked = 0
+		return false
+	}
+	l.heldUntil = after(d.now, CongestedNanos)
+	d.arm(l, l.heldUntil)
+	return true
+}
+
+// drain sends what is at the head of the queue until something has to be read first, or a client does not keep up.
 func (d *Desk) drain(l *line) {
+	l.heldUntil = 0
 	for !l.closed && l.out.len() > 0 {
 		it := &l.out.items[l.out.head]
 		if it.status != statusNone {
@@ -86,6 +109,9 @@ func (d *Desk) drain(l *line) {
 			d.recycle(it.request)
 			l.out.pop()
 			continue
+		}
+		if d.hold(l, it) {
+			return
 		}
 		switch it.phase {
 		case itemNew:
@@ -191,6 +217,7 @@ func (d *Desk) deliver(l *line, it *item, stored Stored) {
 	d.message = Message{Subject: stored.Subject, Reply: d.reply, Header: stored.Header, Payload: stored.Payload}
 	size := len(stored.Subject) + len(d.reply) + len(stored.Header) + len(stored.Payload)
 	l.sentStream, l.delivered = it.streamSeq, d.now
+	l.unchecked += size
 	if it.request == nil {
 		if d.send(l.key.group, l.push.subject) > 0 {
 			d.sentPush(l, size)

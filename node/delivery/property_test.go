@@ -101,7 +101,7 @@ func (p *watcher) pull(number int) {
 
 func (p *watcher) step(number int) {
 	w := p.w
-	switch rapid.IntRange(0, 11).Draw(p.t, "op") {
+	switch rapid.IntRange(0, 12).Draw(p.t, "op") {
 	case 0, 1, 2:
 		p.pull(number)
 	case 3, 4:
@@ -131,6 +131,8 @@ func (p *watcher) step(number int) {
 				p.acked[r.StreamSeq] = true
 			}
 		}
+	case 12:
+		w.congested = !w.congested
 	case 11:
 		w.desk.Flush(w.now) // proposed now, applied later
 		return
@@ -143,7 +145,7 @@ func (p *watcher) step(number int) {
 // finish lets everything come to rest with one more request that listens to the end, and checks that nothing is lost.
 func (p *watcher) finish(number int) {
 	w := p.w
-	w.cold, w.refuses = false, false
+	w.cold, w.refuses, w.congested = false, false, false
 	last := func(left int) int { return left - 1 }
 	w.finishReads(last)
 	w.commit()
@@ -177,11 +179,12 @@ func (w *fakeWorld) history() (text string) {
 	return text
 }
 
-// TestNoRequestIsOverServedAndNoMessageIsLost drives a desk with random requests, losses of interest, cold reads that
-// end in any order, refused proposals and time, and judges everything that leaves.
+// TestNoRequestIsOverServedAndNoMessageIsLost drives a desk with random requests, losses of interest, clients
+// that do not keep up, cold reads that end in any order, refused proposals and time, and judges everything that leaves.
 func TestNoRequestIsOverServedAndNoMessageIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
+		w.desk.uncheckedMax = 0
 		p := &watcher{t: t, w: w, clients: map[string]*client{}, counts: map[uint64]uint64{}, acked: map[uint64]bool{}}
 		w.createConsumer(1, &jsapi.ConsumerConfig{Name: "C", AckPolicy: jsapi.AckExplicit, AckWait: time.Hour,
 			MaxDeliver: -1, MaxWaiting: 4})

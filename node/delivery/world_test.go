@@ -73,6 +73,7 @@ type fakeWorld struct {
 	list      effect.List
 	listeners map[string]int // subject -> 1 for a plain subscription, 2 for one of the queue group "q"
 	refuses   bool
+	congested bool // nobody keeps up
 	drops     bool
 	cold      bool
 	reads     []read
@@ -125,6 +126,10 @@ func (w *fakeWorld) Propose(_ uint64, c *command.Command) bool {
 
 func (w *fakeWorld) HasInterest(_ uint64, subject []byte) bool {
 	return w.listeners[string(subject)] != 0
+}
+
+func (w *fakeWorld) Congested(_ uint64, to []byte) bool {
+	return w.congested && w.listeners[string(to)] != 0
 }
 
 func (w *fakeWorld) Send(_ uint64, to []byte, m *Message) int {

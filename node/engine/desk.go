@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"weir/disk/wal"
 	"weir/model/command"
 	"weir/model/consumer"
@@ -101,6 +103,35 @@ func (d *desk) Propose(id uint64, c *command.Command) bool {
 func (d *desk) HasInterest(id uint64, subject []byte) bool {
 	g := d.groups[wal.GroupID(id)]
 	return g != nil && g.account.routes.HasInterest(subject)
+}
+
+// congestedShare is the part of the bytes that may wait for a client beyond which the server sends no more messages of
+// streams: the rest is for what can not wait.
+const congestedShare = 4
+
+// Congested implements delivery.World.
+func (d *desk) Congested(id uint64, subject []byte) bool {
+	g := d.groups[wal.GroupID(id)]
+	if g == nil {
+		return false
+	}
+	found := g.account.routes.Match(subject)
+	keepsUp := func(sub *route.Sub) bool { return !d.behind(sub) }
+	if slices.ContainsFunc(found.Plain, keepsUp) {
+		return false
+	}
+	for i := range found.Groups {
+		if slices.ContainsFunc(found.Groups[i].Members, keepsUp) {
+			return false
+		}
+	}
+	return !found.Empty()
+}
+
+// behind reports whether the subscription is that of a client for which much waits to be sent.
+func (d *desk) behind(sub *route.Sub) bool {
+	c := d.sessions[sub.Conn]
+	return c != nil && c.session.PendingBytes() > d.config.Limits.PendingBytes/congestedShare
 }
 
 // Send implements delivery.World.
