@@ -89,7 +89,7 @@ func (b *backend) Propose(id uint64, c *command.Command, done func(*effect.Effec
 // Fetch implements api.Groups.
 func (b *backend) Fetch(id, seq uint64, done func(api.Message, api.Reading)) {
 	g := b.groups[wal.GroupID(id)]
-	if g == nil || g.damaged != nil {
+	if g == nil || g.damaged != nil || len(b.wanted) >= FetchesWaitingMax {
 		done(api.Message{}, api.ReadFailed)
 		return
 	}

@@ -15,7 +15,6 @@ import (
 type client struct {
 	session *session.Session
 	armed   int64 // monotone time of the timer that is set; 0: none
-	counted bool  // in counters.connections
 }
 
 // ClosedMax bounds how many closed connections are remembered for monitoring.

@@ -71,7 +71,9 @@ type Engine struct {
 
 	timers         timers
 	fetches        map[event.Ticket]fetching
-	wanted         []wantedFetch
+	fetchBytes     int          // of fetches
+	wanted         []fetching   // reads that wait for their turn
+	gone           []fetching   // those of them whose message was gone when it came
 	unreadable     []unreadable // what consumers wait for and could not be read
 	saves          map[event.Ticket]saving
 	due            []*group
@@ -209,6 +211,7 @@ func (e *Engine) done(c *event.Completion) {
 func (e *Engine) Finish(now event.Time, out *event.Outputs) {
 	e.tell(now)
 	e.fire()
+	e.answerGone()
 	if e.desk != nil {
 		e.settle()
 		e.flushAppends(out)

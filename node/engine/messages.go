@@ -8,15 +8,21 @@ import (
 // stored is the bytes of a stored message.
 type stored = msgstore.Msg
 
-// fetching is a read of the disk under way.
+// fetching is a read of the disk, wanted or under way.
 type fetching struct {
 	group *group
 	seq   uint64
+	bytes int
 	done  func(m *stored, err error)
 }
 
-// FetchesMax bounds the reads of the disk that may be under way; more wait for their turn.
-const FetchesMax = 1024
+// The bounds of reads of the disk. Those under way are bounded by number and bytes, beyond the first; more wait for
+// their turn, and beyond FetchesWaitingMax those of the API are refused; consumers bound their own.
+const (
+	FetchesMax        = 1024
+	FetchBytesMax     = 32 << 20
+	FetchesWaitingMax = 100_000
+)
 
 // fetch gets the bytes of a message: at once when they are in memory, else from the disk in a later step. done gets nil
 // when the message is not there any more, and an error when it is and can not be read: damage is not absence. What it
@@ -31,25 +37,39 @@ func (e *Engine) fetch(g *group, seq uint64, done func(m *stored, err error)) {
 		done(nil, nil)
 		return
 	}
-	e.wanted = append(e.wanted, wantedFetch{fetching{g, seq, done}, loc})
+	e.wanted = append(e.wanted, fetching{g, seq, int(loc.Size), done})
 }
 
-type wantedFetch struct {
-	fetching
-	loc msgstore.Loc
-}
-
-// flushFetches hands out the reads that have their turn.
+// flushFetches hands out the reads that have their turn. Where a message is is looked up then, as its block may have
+// been copied since the read was asked for; one that is gone meanwhile is read by nobody.
 func (e *Engine) flushFetches(out *event.Outputs) {
-	n := min(len(e.wanted), FetchesMax-len(e.fetches))
-	for _, w := range e.wanted[:n] {
+	n := 0
+	for n < len(e.wanted) && len(e.fetches) < FetchesMax && (e.fetchBytes == 0 || e.fetchBytes+e.wanted[n].bytes <= FetchBytesMax) {
+		f := e.wanted[n]
+		n++
+		loc, ok := f.group.index.Lookup(f.seq)
+		if !ok || e.groups[f.group.id] != f.group {
+			e.gone = append(e.gone, f)
+			continue
+		}
 		ticket := e.ticket()
-		e.fetches[ticket] = w.fetching
-		out.Storage = append(out.Storage, event.Op{Kind: event.Fetch, Ticket: ticket, Group: w.group.id, Loc: w.loc})
+		e.fetches[ticket] = f
+		e.fetchBytes += f.bytes
+		out.Storage = append(out.Storage, event.Op{Kind: event.Fetch, Ticket: ticket, Group: f.group.id, Loc: loc})
 	}
 	rest := copy(e.wanted, e.wanted[n:])
 	clear(e.wanted[rest:])
 	e.wanted = e.wanted[:rest]
+	e.unsettled = e.unsettled || len(e.gone) > 0
+}
+
+// answerGone answers the reads whose message was gone when it was their turn.
+func (e *Engine) answerGone() {
+	gone := e.gone
+	e.gone = nil
+	for i := range gone {
+		gone[i].done(nil, nil)
+	}
 }
 
 // fetched handles the end of a read.
@@ -59,12 +79,13 @@ func (e *Engine) fetched(c *event.Completion) {
 		return
 	}
 	delete(e.fetches, c.Ticket)
+	e.fetchBytes -= f.bytes
 	if c.Err == nil {
 		f.group.readFailed = nil
 		f.done(&c.Message, nil)
 		return
 	}
-	if _, still := f.group.index.Lookup(f.seq); !still {
+	if _, still := f.group.index.Lookup(f.seq); !still || e.groups[f.group.id] != f.group {
 		f.done(nil, nil)
 		return
 	}

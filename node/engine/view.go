@@ -17,9 +17,8 @@ type counters struct {
 	total  uint64
 	closed []monitor.Connection // the last ClosedMax, oldest first
 	// Traffic of connections that are gone.
-	past          session.Stats
-	slow, stale   uint64
-	closedDropped int
+	past        session.Stats
+	slow, stale uint64
 }
 
 // noteClosed remembers a connection that is gone.

@@ -180,18 +180,45 @@ func (w *worker) useRest() {
 	}
 }
 
-// carryOut does the operations and brings their completions to the node in one step.
+// CompletedBytesMax bounds the messages that were read and wait for the rest of their batch before the node gets them.
+const CompletedBytesMax = 4 << 20
+
+// carryOut does the operations and brings their completions to the node: those of appends in one step, others in turns,
+// so that no read waits for the checkpoints behind it.
 func (h *Host) carryOut(batch []event.Op) {
-	completions := h.node.Storage().Do(batch, nil)
-	if len(completions) == 0 {
-		return
+	var completions []event.Completion
+	for len(batch) > 0 {
+		n := turn(batch)
+		completions = h.node.Storage().Do(batch[:n], completions[:0])
+		batch = batch[n:]
+		if len(completions) == 0 {
+			continue
+		}
+		inputs := make([]event.Input, len(completions))
+		for i := range completions {
+			inputs[i] = event.Input{Kind: event.Done, Done: completions[i]}
+		}
+		clear(completions)
+		h.mu.Lock()
+		h.stepLocked(false, inputs...)
 	}
-	inputs := make([]event.Input, len(completions))
-	for i := range completions {
-		inputs[i] = event.Input{Kind: event.Done, Done: completions[i]}
+}
+
+// turn is how many operations of a batch are carried out before the node is told.
+func turn(batch []event.Op) int {
+	bytes := 0
+	for i := range batch {
+		switch batch[i].Kind {
+		case event.Persist, event.Keep, event.Drop:
+		case event.Fetch:
+			if bytes += int(batch[i].Loc.Size); bytes >= CompletedBytesMax {
+				return i + 1
+			}
+		default:
+			return i + 1
+		}
 	}
-	h.mu.Lock()
-	h.stepLocked(false, inputs...)
+	return len(batch)
 }
 
 // prepareLog is the work of the log for idle times.
