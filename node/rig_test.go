@@ -129,14 +129,6 @@ func (r *rig) read(id event.ConnID) string {
 	return text
 }
 
-// advance moves time and lets timers fire.
-func (r *rig) advance(nanos int64) {
-	r.now.Mono += nanos
-	r.now.Wall += nanos
-	r.node.Step(event.Input{Kind: event.Woke})
-	r.settle()
-}
-
 func itoa(n int) string {
 	digits := ""
 	for {
