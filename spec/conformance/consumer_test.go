@@ -27,7 +27,7 @@ type consumerRun struct {
 }
 
 func newConsumerRun(t *rapid.T) *consumerRun {
-	r := &streamRun{t: t, name: fmt.Sprintf("S%d", streamCount.Add(1)), now: 1}
+	r := &streamRun{t: t, name: uniqueName("S"), now: 1}
 	r.config = map[string]any{
 		"name": r.name, "subjects": []string{r.name + ".>"}, "retention": "limits",
 		"storage":              oneOf(t, "storage", "memory", "file"),

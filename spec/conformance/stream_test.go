@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -19,6 +20,11 @@ import (
 // streamCount numbers the streams of all runs, so that no name is used twice.
 var streamCount atomic.Uint64
 
+// uniqueName is also unique among the processes that have used the target.
+func uniqueName(prefix string) string {
+	return fmt.Sprintf("%s%d_%d", prefix, os.Getpid(), streamCount.Add(1))
+}
+
 // streamRun is one stream on the server and its oracle.
 type streamRun struct {
 	t      *rapid.T
@@ -32,7 +38,7 @@ type streamRun struct {
 }
 
 func newStreamRun(t *rapid.T) *streamRun {
-	r := &streamRun{t: t, name: fmt.Sprintf("S%d", streamCount.Add(1)), now: 1}
+	r := &streamRun{t: t, name: uniqueName("S"), now: 1}
 	r.config = drawStreamConfig(t)
 	r.config["name"] = r.name
 	r.config["subjects"] = []string{r.name + ".>"}

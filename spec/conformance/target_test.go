@@ -23,8 +23,8 @@ var (
 // budgetSeconds bounds each random test without -long.
 const budgetSeconds = 4
 
-// conn is the connection that all tests share.
-var conn *nats.Conn
+// conn is the connection that all tests share: to the target. reference is the one to the reference server.
+var conn, reference *nats.Conn
 
 // requestTimeout is far above what any answer takes; its end fails the test.
 const requestTimeout = 10 * time.Second
@@ -39,45 +39,55 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	options := []nats.Option{nats.Timeout(requestTimeout)}
-	if *target == "" {
-		dir, err := os.MkdirTemp("", "conformance")
-		if err != nil {
+	dir, err := os.MkdirTemp("", "conformance")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	started, err := server.NewServer(&server.Options{
+		DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true, ServerName: "reference",
+		JetStreamMaxMemory: 1 << 30, JetStreamMaxStore: 1 << 40,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	started.Start()
+	defer started.WaitForShutdown()
+	defer started.Shutdown()
+	if !started.ReadyForConnections(requestTimeout) {
+		fmt.Fprintln(os.Stderr, "the reference server does not get ready")
+		return 1
+	}
+	if reference, err = connect(nats.InProcessServer(started)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer reference.Close()
+	conn = reference
+	if *target != "" {
+		if conn, err = connect(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir)
-		reference, err := server.NewServer(&server.Options{
-			DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true, ServerName: "reference",
-			JetStreamMaxMemory: 1 << 30, JetStreamMaxStore: 1 << 40,
-		})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		reference.Start()
-		defer reference.WaitForShutdown()
-		defer reference.Shutdown()
-		if !reference.ReadyForConnections(requestTimeout) {
-			fmt.Fprintln(os.Stderr, "the reference server does not get ready")
-			return 1
-		}
-		options = append(options, nats.InProcessServer(reference))
-	}
-	var err error
-	if conn, err = nats.Connect(*target, options...); err != nil {
-		fmt.Fprintln(os.Stderr, "connect:", err)
-		return 1
-	}
-	defer conn.Close()
-	// With one stream that stays, the reference server does not remove the directory of the account behind the last one,
-	// which races with the creation of the next.
-	stays := []byte(`{"name":"STAYS","subjects":["stays"],"retention":"limits","storage":"file"}`)
-	if _, err := conn.Request("$JS.API.STREAM.CREATE.STAYS", stays, requestTimeout); err != nil {
-		fmt.Fprintln(os.Stderr, "create a stream:", err)
-		return 1
+		defer conn.Close()
 	}
 	return m.Run()
+}
+
+// connect connects to the target and makes a stream that stays there: with it the reference server does not remove the
+// directory of the account behind the last stream, which races with the creation of the next.
+func connect(options ...nats.Option) (*nats.Conn, error) {
+	nc, err := nats.Connect(*target, append(options, nats.Timeout(requestTimeout))...)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	stays := []byte(`{"name":"STAYS","subjects":["stays"],"retention":"limits","storage":"file"}`)
+	if _, err := nc.Request("$JS.API.STREAM.CREATE.STAYS", stays, requestTimeout); err != nil {
+		return nil, fmt.Errorf("create a stream: %w", err)
+	}
+	return nc, nil
 }
 
 // fataler is what *testing.T and *rapid.T have in common.
