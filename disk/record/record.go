@@ -117,7 +117,7 @@ func Next(data []byte, at Place, durable int64) (Frame, error) {
 		return Frame{}, bad
 	}
 	f := Frame{Type: typ, End: at.Offset + int64(Size(length))}
-	if HeaderBytes+length > len(data) {
+	if Size(length) > len(data) { // the padding belongs to the frame: its absence shows that the write was cut off
 		return f, bad
 	}
 	payload := data[HeaderBytes : HeaderBytes+length : HeaderBytes+length]

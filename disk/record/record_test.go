@@ -112,3 +112,21 @@ func FuzzNext(f *testing.F) {
 		}
 	})
 }
+
+// A crash can cut a frame within its padding (seed 1454 of the simulator): what is left is the torn end of the log.
+func TestFrameCutInItsPaddingIsTorn(t *testing.T) {
+	at := Place{Segment: 1}
+	frame := Append(nil, 1, []byte("payload"), at)
+	whole := HeaderBytes + len("payload")
+	if len(frame) == whole {
+		t.Fatal("the frame has no padding")
+	}
+	for n := whole; n < len(frame); n++ {
+		if _, err := Next(frame[:n:n], at, 0); !errors.Is(err, ErrTorn) {
+			t.Errorf("%d of %d bytes: %v", n, len(frame), err)
+		}
+	}
+	if _, err := Next(frame, at, 0); err != nil {
+		t.Errorf("whole frame: %v", err)
+	}
+}
