@@ -87,6 +87,9 @@ func (x *Index) StateFailed(gone []uint64) {
 	}
 }
 
+// Gone is the number of blocks without a living message that no state taken so far leaves out.
+func (x *Index) Gone() int { return len(x.gone) }
+
 // Blocks appends the ids of all blocks.
 func (x *Index) Blocks(dst []BlockID) []BlockID {
 	for _, b := range x.blocks {

@@ -77,6 +77,7 @@ type Engine struct {
 	unreadable     []unreadable // what consumers wait for and could not be read
 	saves          map[event.Ticket]saving
 	due            []*group
+	copies         []*group // those that may have blocks to copy
 	active         []*group // those that applied something since they last rested
 	drops          []event.Op
 	stalled        []persisting // appends that wait for space on the disk, oldest first
@@ -217,6 +218,7 @@ func (e *Engine) Finish(now event.Time, out *event.Outputs) {
 		e.flushAppends(out)
 		e.flushFetches(out)
 		e.flushSaves(out)
+		e.flushRewrites(out)
 		out.Storage = append(out.Storage, e.drops...)
 		clear(e.drops)
 		e.drops = e.drops[:0]

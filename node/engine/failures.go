@@ -86,18 +86,3 @@ func (e *Engine) describe(g *group) string {
 	}
 	return fmt.Sprintf("stream '%s > %s'", g.entry.Account, g.entry.Name)
 }
-
-// rewritten handles the end of a copy of a block.
-func (e *Engine) rewritten(c *event.Completion) {
-	g := e.groups[c.Group]
-	if g == nil || g.index == nil {
-		return
-	}
-	g.rewriting = false
-	if c.Err != nil {
-		e.reportSaveFailed(g, c.Err)
-		return
-	}
-	g.index.Rewritten(c.Rewritten)
-	e.wantSave(g)
-}

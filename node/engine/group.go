@@ -43,7 +43,9 @@ type group struct {
 	lastActive   int64 // monotone time at which it last applied something
 	saveFailed   error // why the last checkpoint failed
 	readFailed   error // why a stored message could not be read
-	rewriting    bool  // a block is being copied
+	rewriting    bool  // blocks are being copied
+	rewriteDue   bool  // in Engine.copies
+	moved        bool  // blocks were copied and no checkpoint knows yet
 	firstUnsaved int64 // Engine.logBytes at the first entry that no checkpoint covers; 0: none
 
 	captures  []*route.Sub // the stream's subscriptions to its subjects
@@ -147,6 +149,9 @@ func (e *Engine) flushAppends(out *event.Outputs) {
 		g.touched = false
 		if blocks := g.index.TakeWrites(nil); len(blocks) > 0 && g.durable() {
 			out.Storage = append(out.Storage, event.Op{Kind: event.Keep, Group: g.id, Blocks: blocks})
+		}
+		if g.index.Gone() >= GoneBlocksMax {
+			e.wantSave(g)
 		}
 		e.boundCache(g)
 	}

@@ -23,15 +23,22 @@ type saving struct {
 	save  event.Checkpoint
 }
 
+// SavesMax bounds the checkpoints under way: reads of the disk are behind them, and when many groups want one they take
+// their turns.
+const SavesMax = 4
+
 // flushSaves starts the checkpoints that are due. It comes after the step's Keep operations, so that the blocks hold
 // everything that the checkpoint's index refers to.
 func (e *Engine) flushSaves(out *event.Outputs) {
-	for _, g := range e.due {
+	n := 0
+	for n < len(e.due) && len(e.saves) < SavesMax {
+		g := e.due[n]
+		n++
 		g.saveDue = false
-		if e.groups[g.id] != g || g.saving || g.damaged != nil || g.replica.UnsavedBytes() == 0 {
+		if e.groups[g.id] != g || g.saving || g.damaged != nil || g.replica.UnsavedBytes() == 0 && !g.moved {
 			continue
 		}
-		g.saving = true
+		g.saving, g.moved, g.firstUnsaved = true, false, 0
 		save := event.Checkpoint{Update: g.replica.Snapshot()}
 		if g.index != nil {
 			save.Update.Put, save.Update.Delete = appendIndexSections(g.index, save.Update.Put, save.Update.Delete)
@@ -41,8 +48,9 @@ func (e *Engine) flushSaves(out *event.Outputs) {
 		e.saves[ticket] = saving{g, save}
 		out.Storage = append(out.Storage, event.Op{Kind: event.Save, Ticket: ticket, Group: g.id, Save: save})
 	}
-	clear(e.due)
-	e.due = e.due[:0]
+	rest := copy(e.due, e.due[n:])
+	clear(e.due[rest:])
+	e.due = e.due[:rest]
 }
 
 // noteAppended looks after an entry was applied whether its group, or one that lags behind, wants a checkpoint.
@@ -72,7 +80,6 @@ func (e *Engine) noteAppended(g *group, bytes int) {
 func (e *Engine) wantSave(g *group) {
 	if !g.saving && !g.saveDue {
 		g.saveDue = true
-		g.firstUnsaved = 0
 		e.due = append(e.due, g)
 	}
 }
@@ -94,10 +101,13 @@ func (e *Engine) saved(c *event.Completion) {
 		if g.index != nil {
 			g.index.StateFailed(indexGone(s.save.Update))
 		}
+		g.moved = true
 		e.reportSaveFailed(g, c.Err)
+		e.noteActive(g) // to try again after a while
 		return
 	}
 	g.saveFailed = nil
+	e.wantRewrite(g)
 	e.appendOnly(wal.Write{Group: g.id, Compact: s.save.Update.Index})
 }
 
@@ -132,7 +142,7 @@ func indexGone(u checkpoint.Update) []uint64 {
 	return gone
 }
 
-// restNanos is how long a group has to rest before it is checkpointed and gives up the memory of its message blocks.
+// restNanos is how long a group has to rest before it may be checkpointed and gives up the memory of its message blocks.
 const restNanos = int64(10e9)
 
 // noteActive notes that a group is in use.
@@ -148,8 +158,8 @@ func (e *Engine) noteActive(g *group) {
 	}
 }
 
-// settleResting looks for groups that have come to rest: their state goes into a checkpoint, so that a restart has
-// nothing to replay, and their blocks leave the memory.
+// settleResting looks for groups that have come to rest: what a restart would replay of them goes into a checkpoint,
+// so that it has little to do, and their blocks leave the memory.
 func (e *Engine) settleResting() {
 	still := e.active[:0]
 	for _, g := range e.active {
@@ -171,7 +181,9 @@ func (e *Engine) settleResting() {
 }
 
 func (e *Engine) rest(g *group) {
-	e.wantSave(g)
+	if g.replica.UnsavedBytes() >= ReplayBytesMin || g.saveFailed != nil || g.index != nil && g.index.Gone() > 0 {
+		e.wantSave(g)
+	}
 	if g.index != nil {
 		g.index.Evict(0)
 		e.boundCache(g)

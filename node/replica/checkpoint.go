@@ -24,7 +24,7 @@ func (r *Replica) Snapshot() checkpoint.Update {
 		u.Put = append(u.Put, checkpoint.Section{ID: id, Data: data[start:len(data):len(data)]})
 	}
 	r.machine.MarkClean()
-	r.unsavedBytes = 0
+	r.takenBytes, r.unsavedBytes = r.unsavedBytes, 0
 	return u
 }
 
@@ -35,6 +35,8 @@ func (r *Replica) SnapshotFailed(u checkpoint.Update) {
 		ids = append(ids, u.Put[i].ID)
 	}
 	r.machine.MarkDirty(ids)
+	r.unsavedBytes += r.takenBytes
+	r.takenBytes = 0
 }
 
 func raftPanic(v ...any) {

@@ -121,6 +121,7 @@ type Replica struct {
 	reads   []read
 
 	unsavedBytes int
+	takenBytes   int // that the last Snapshot took from unsavedBytes
 	lastBytes    int
 }
 

@@ -1,0 +1,91 @@
+package node_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir/disk/memfs"
+	"weir/disk/vfs"
+	"weir/node/engine"
+	"weir/node/event"
+)
+
+// blockBytes is what the files of message blocks take, checkpointBytes what those of checkpoints take.
+func (r *rig) blockBytes() int64      { return r.fileBytes("/msgs/") }
+func (r *rig) checkpointBytes() int64 { return r.fileBytes("/checkpoint/") }
+
+func (r *rig) fileBytes(in string) (bytes int64) {
+	for _, name := range r.disk.Files("data/groups") {
+		if strings.Contains(name, in) {
+			bytes += r.disk.Size(name)
+		}
+	}
+	return bytes
+}
+
+func (r *rig) get(id event.ConnID, stream, seq string) string {
+	r.pub(id, "$JS.API.DIRECT.GET."+stream, "in.x", `{"seq":`+seq+`}`)
+	return r.read(id)
+}
+
+// TestDeletedMessagesGiveTheirSpaceBack deletes messages between others that live on, so that every block is left with
+// little to keep.
+func TestDeletedMessagesGiveTheirSpaceBack(t *testing.T) {
+	r := newRig(t, func(c *engine.Config) {
+		c.JetStream.BlockBytes, c.JetStream.CheckpointBytes, c.JetStream.CacheBytes = 16<<10, 32<<10, 1<<10
+	})
+	r.open(1, `"headers":true`)
+	r.send(1, "SUB in.> 1\r\n")
+	r.pub(1, "$JS.API.STREAM.CREATE.S", "in.x", `{"name":"S","subjects":["s.*"],"allow_direct":true}`)
+	const messages, size, kept = 2000, 500, 10
+	body := strings.Repeat("x", size)
+	for i := range messages {
+		subject := "s.gone"
+		if i%kept == 0 {
+			subject = "s.kept"
+		}
+		r.pub(1, subject, "", fmt.Sprint(i)+body)
+	}
+	full := r.blockBytes()
+	r.pub(1, "$JS.API.STREAM.PURGE.S", "in.x", `{"filter":"s.gone"}`)
+	for range 200 { // so much log that another checkpoint is made
+		r.pub(1, "s.kept", "", body)
+	}
+	if left := r.blockBytes(); full < messages*size || left > 2*(messages/kept+200)*(size+64) {
+		t.Errorf("files of %d bytes shrank to %d, about %d live", full, left, (messages/kept+200)*(size+64))
+	}
+	r.read(1)
+	for range 2 {
+		for i := 0; i < messages; i += kept {
+			if got := r.get(1, "S", fmt.Sprint(i+1)); !strings.Contains(got, "\r\n"+fmt.Sprint(i)+body) {
+				t.Fatalf("message %d: %.200q", i+1, got)
+			}
+		}
+		r.restart()
+		r.open(1, `"headers":true`)
+		r.send(1, "SUB in.> 1\r\n")
+	}
+}
+
+// TestFailedCheckpointIsTriedAgainAtRest lets a checkpoint fail after which nothing more is written to the stream.
+func TestFailedCheckpointIsTriedAgainAtRest(t *testing.T) {
+	r := newRig(t, func(c *engine.Config) { c.JetStream.CheckpointBytes = 8 << 10 })
+	r.open(1, `"headers":true`)
+	r.pub(1, "$JS.API.STREAM.CREATE.S", "in.x", `{"name":"S","subjects":["s"]}`)
+	r.disk.Inject(memfs.Fault{On: memfs.OpWrite, Under: "data/groups", Err: vfs.ErrNoSpace})
+	r.pub(1, "s", "", strings.Repeat("x", 10<<10))
+	if n := r.checkpointBytes(); n != 0 {
+		t.Fatalf("a checkpoint of %d bytes was written to a full disk", n)
+	}
+	r.disk.Heal()
+	for range 5 {
+		r.now.Mono += 10e9
+		r.now.Wall += 10e9
+		r.node.Step(event.Input{Kind: event.Woke})
+		r.settle()
+	}
+	if r.checkpointBytes() == 0 {
+		t.Fatal("no checkpoint was written once there was space")
+	}
+}
