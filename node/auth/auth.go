@@ -112,6 +112,9 @@ func New(config Config) (*Authenticator, error) {
 	return a, nil
 }
 
+// Secured reports whether users or a token are configured, so that clients are expected to say who they are.
+func (a *Authenticator) Secured() bool { return a.required }
+
 // Required reports whether a client has to send credentials before anything else.
 func (a *Authenticator) Required() bool { return a.anonymous == nil }
 

@@ -15,6 +15,7 @@ func (s *Session) Handle(op *wire.Op) {
 		s.Fail(wire.FailureAuthorization)
 		return
 	}
+	s.timers.authAt = 0
 	switch op.Kind {
 	case wire.KindPub:
 		s.active()

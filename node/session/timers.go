@@ -15,7 +15,8 @@ const (
 
 // timers are the deadlines of a session, in nanoseconds of the monotone clock.
 type timers struct {
-	// authAt is when credentials must have come, 0 once they have or when none are needed.
+	// authAt is when the client must have said something, 0 once it has or when there are no users. A client that may do
+	// without credentials has to show itself too: until then nobody knows whether it will send some.
 	authAt int64
 	// pingAt is when the client is looked at next.
 	pingAt int64
@@ -34,7 +35,7 @@ type timers struct {
 func (t *timers) start(now int64, config *Config) {
 	t.opened, t.lastIn = now, now
 	t.pingAt = now + config.PingIntervalNanos
-	if config.Auth.Required() {
+	if config.Auth.Secured() {
 		t.authAt = now + config.AuthTimeoutNanos
 	}
 }
