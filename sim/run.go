@@ -87,13 +87,13 @@ func (r *run) guarded(crash bool) (found []verdict.Finding) {
 		defer func() {
 			if v := recover(); v != nil {
 				found = []verdict.Finding{{Class: panicClass(v), Detail: fmt.Sprint(v), At: r.world.Now()}}
-				r.trace.Add(r.world.Now(), trace.Phase, 4, 0, []byte(found[0].Class))
+				r.trace.Add(trace.Phase, 4, 0, []byte(found[0].Class))
 			}
 		}()
 	}
 	found = r.phases()
 	for i := range found {
-		r.trace.Add(r.world.Now(), trace.Phase, 4, 0, []byte(found[i].Class))
+		r.trace.Add(trace.Phase, 4, 0, []byte(found[i].Class))
 	}
 	return found
 }
@@ -143,7 +143,7 @@ func (r *run) phases() []verdict.Finding {
 	return verdict.Judge(r.plan, &r.load.Observations)
 }
 
-func (r *run) phase(n uint64) { r.trace.Add(r.world.Now(), trace.Phase, n, 0, nil) }
+func (r *run) phase(n uint64) { r.trace.Add(trace.Phase, n, 0, nil) }
 
 // stopped says that going on is pointless.
 func (r *run) stopped() bool { return r.world.Refused() != nil || r.world.DigestMismatch() != "" }

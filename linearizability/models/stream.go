@@ -43,9 +43,10 @@ type log struct {
 // and limits that discard old messages. records are the whole history, resolved.
 //
 // An unanswered operation that would change nothing is only placed behind all answered ones: any earlier place leads to
-// the same states, and trying them all is what makes searches endless.
+// the same states, and trying them all is what makes searches endless. For the same reason an unanswered publish only
+// takes a sequence that is known to have been given out and has no known writer; if it took a later one, nobody saw it.
 func Stream(records []history.Record, limits Limits, budget *Budget) porcupine.Model {
-	answered := countAnswered(records)
+	answered, free := countAnswered(records), unclaimed(records)
 	return porcupine.Model{
 		Init: func() any { return &log{} },
 		Step: func(state, input, _ any) (bool, any) {
@@ -54,6 +55,9 @@ func Stream(records []history.Record, limits Limits, budget *Budget) porcupine.M
 			}
 			l, r := state.(*log), input.(*history.Record)
 			if r.Outcome == history.Unknown && r.Seq == 0 {
+				if r.Kind == history.Publish && !free[l.last+1] {
+					return l.done == answered, l
+				}
 				next := l.maybe(r, &limits)
 				return next != l || l.done == answered, next
 			}
@@ -88,6 +92,24 @@ func countAnswered(records []history.Record) int {
 		}
 	}
 	return count
+}
+
+// unclaimed returns the sequences that were given out, as the observations show, without a known writer.
+func unclaimed(records []history.Record) map[uint64]bool {
+	known, top := make(map[uint64]bool), uint64(0)
+	for i := range records {
+		top = max(top, records[i].Seq)
+		if records[i].Stored() {
+			known[records[i].Seq] = true
+		}
+	}
+	free := make(map[uint64]bool)
+	for seq := uint64(1); seq <= top; seq++ {
+		if !known[seq] {
+			free[seq] = true
+		}
+	}
+	return free
 }
 
 // maybe is the state after an unanswered operation that happens now; the same pointer when it changes nothing.

@@ -29,7 +29,7 @@ type profile struct {
 
 // allFaults and allOps are the groups in a fixed order, because the order of draws must not come from a map.
 var (
-	allFaults = []string{FaultCrash, FaultError, FaultNoSpace, FaultSlow, FaultClock, FaultReset, FaultPause, FaultRot}
+	allFaults = []string{FaultCrash, FaultError, FaultNoSpace, FaultSlow, FaultClock, FaultReset, FaultPause, FaultRot, FaultStop}
 	allOps    = []string{OpPub, OpGet, OpMsgGet, OpSeq, OpInfo, OpPurge, OpDelete, OpFetch, OpWatch, OpConsumer}
 )
 
@@ -37,10 +37,13 @@ func everyOp() map[string]int {
 	return map[string]int{OpPub: 50, OpGet: 12, OpMsgGet: 4, OpSeq: 4, OpInfo: 5, OpPurge: 1, OpDelete: 1, OpFetch: 20, OpWatch: 2, OpConsumer: 4}
 }
 
+// checkpoints is the profile whose crashes fall into checkpoints.
+const checkpoints = "checkpoints"
+
 // tuned returns the profiles made for one kind of trouble each.
 func tuned() []profile {
 	return []profile{
-		{"crash-storm", 8, 220, map[string]int{FaultCrash: 10, FaultReset: 2, FaultSlow: 1}, everyOp()},
+		{"crash-storm", 8, 220, map[string]int{FaultCrash: 10, FaultReset: 2, FaultSlow: 1, FaultStop: 2}, everyOp()},
 		{"disk-trouble", 5, 160, map[string]int{FaultCrash: 3, FaultError: 4, FaultNoSpace: 3, FaultSlow: 3}, everyOp()},
 		{"consumer-storm", 5, 260, map[string]int{FaultCrash: 5, FaultReset: 5, FaultPause: 2, FaultClock: 1},
 			map[string]int{OpPub: 40, OpFetch: 60, OpInfo: 1, OpDelete: 1, OpConsumer: 10}},
@@ -48,7 +51,7 @@ func tuned() []profile {
 			map[string]int{OpPub: 70, OpGet: 25, OpMsgGet: 5}},
 		{"restart-reads", 8, 200, map[string]int{FaultCrash: 1}, map[string]int{OpPub: 40, OpGet: 40, OpInfo: 10, OpSeq: 10}},
 		{"clocks", 6, 200, map[string]int{FaultClock: 5, FaultCrash: 2, FaultPause: 2}, everyOp()},
-		{"checkpoints", 6, 240, map[string]int{FaultCrash: 1}, everyOp()},
+		{checkpoints, 6, 240, map[string]int{FaultCrash: 1}, everyOp()},
 		{"rot", 3, 160, map[string]int{FaultRot: 3, FaultCrash: 2}, everyOp()},
 		{"calm", 0, 300, map[string]int{FaultSlow: 1}, everyOp()},
 	}
@@ -67,7 +70,7 @@ func Generate(seed uint64, options Options) *Plan {
 	p.Profile = chosen.name
 	p.Porcupine = r.Chance(100)
 	p.knobs(r)
-	if p.Profile == "checkpoints" {
+	if p.Profile == checkpoints {
 		p.Node.CheckpointBytes, p.Node.CacheBytes = 1<<10, 1
 	}
 	p.streams(r)
@@ -289,7 +292,9 @@ func (p *Plan) publish(r *keyed.Rand, op *Op, ids *int) {
 			op.Delta = r.Between(-2, 2)
 		}
 	case 5:
-		op.Expect = ExpectLast
+		if op.Expect = ExpectLast; r.Chance(50) {
+			op.Expect = ExpectWrong
+		}
 		if r.Chance(200) {
 			op.Delta = r.Between(-2, 2)
 		}
@@ -325,8 +330,8 @@ func (p *Plan) fault(r *keyed.Rand, kind string) Fault {
 		if r.Chance(150) {
 			f.Again = uint64(1 + r.Exp(20))
 		}
-		if r.Chance(400) {
-			f.On = keyed.Pick(r, "save", "save", "append")
+		if p.Profile == checkpoints || r.Chance(400) {
+			f.On = keyed.Pick(r, "save", "save", "save", "append")
 		}
 	case FaultError:
 		f.DurMillis, f.Disk = int64(r.LogBetween(1, 500)), keyed.Pick(r, "write", "sync", "read")
@@ -338,6 +343,8 @@ func (p *Plan) fault(r *keyed.Rand, kind string) Fault {
 		f.N = int64(keyed.Pick(r, -3_600_000, 3_600_000, r.Between(-5_000, 5_000), r.Between(-50, 50)))
 	case FaultReset:
 		f.N = int64(r.Between(-1, p.Clients-1))
+	case FaultStop:
+		f.DurMillis = int64(r.LogBetween(1, 300))
 	case FaultPause:
 		f.DurMillis = int64(r.LogBetween(1, 5_000))
 	case FaultRot:

@@ -158,9 +158,11 @@ const (
 // The expectations of a publish.
 const (
 	// ExpectNone asks for nothing, ExpectLast for the last sequence of the stream, ExpectSubject for that of the subject.
+	// ExpectWrong for a stream of another name, which must be refused.
 	ExpectNone    = ""
 	ExpectLast    = "last"
 	ExpectSubject = "subject"
+	ExpectWrong   = "wrong"
 )
 
 // Op is one operation of one client. A client begins it at AtMillis or when the one before has ended, whichever is
@@ -188,6 +190,8 @@ const (
 	// FaultCrash ends the process; the disk survives by the strategy named in Disk, and the node starts again after
 	// DurMillis. On, when it is "save" or "append", lets it wait for the next checkpoint or append and fall into it. Again, when it is not 0, ends the process once more at that disk call of its recovery.
 	FaultCrash = "crash"
+	// FaultStop ends the server in order and starts it again after DurMillis.
+	FaultStop = "stop"
 	// FaultError makes disk calls of the kind named in Disk ("write", "sync", "read") fail for DurMillis; a node that no
 	// longer serves because of it is restarted at the end.
 	FaultError = "eio"

@@ -96,11 +96,17 @@ func (p *page) x(at int64) int64 {
 	return labelPixels + min(max(at, 0), p.end)/1000*widthPixels/(p.end/1000+1)
 }
 
-// bar draws an interval on a lane.
-func (p *page) bar(lane int, from, to int64, colour, title string) {
-	left := p.x(from)
+// span is an interval on a lane.
+type span struct {
+	lane     int
+	from, to int64
+}
+
+// bar draws an interval.
+func (p *page) bar(s span, colour, title string) {
+	left := p.x(s.from)
 	fmt.Fprintf(&p.body, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"><title>%s</title></rect>`,
-		left, headerPixels+lanePixels*lane+3, max(p.x(to)-left, 2), lanePixels-6, colour, html.EscapeString(title))
+		left, headerPixels+lanePixels*s.lane+3, max(p.x(s.to)-left, 2), lanePixels-6, colour, html.EscapeString(title))
 }
 
 // node draws when the process was up.
@@ -113,14 +119,14 @@ func (p *page) node() {
 		case trace.Boot:
 			from = r.At
 		case trace.Crash:
-			p.bar(lane, from, r.At, "#8c8", fmt.Sprintf("incarnation %d until %s", r.A, clock(r.At)))
+			p.bar(span{lane, from, r.At}, "#8c8", fmt.Sprintf("incarnation %d until %s", r.A, clock(r.At)))
 			from = -1
 		case trace.Phase:
-			p.bar(lane, r.At, r.At, "#00f", fmt.Sprintf("phase %d at %s", r.A, clock(r.At)))
+			p.bar(span{lane, r.At, r.At}, "#00f", fmt.Sprintf("phase %d at %s", r.A, clock(r.At)))
 		}
 	}
 	if from >= 0 {
-		p.bar(lane, from, p.end, "#8c8", "last incarnation")
+		p.bar(span{lane, from, p.end}, "#8c8", "last incarnation")
 	}
 }
 
@@ -128,7 +134,7 @@ func (p *page) faults() {
 	lane := p.lane("faults")
 	for i := range p.result.Plan.Faults {
 		f := &p.result.Plan.Faults[i]
-		p.bar(lane, f.AtMillis*1_000_000, (f.AtMillis+f.DurMillis)*1_000_000, "#e88",
+		p.bar(span{lane, f.AtMillis * 1_000_000, (f.AtMillis + f.DurMillis) * 1_000_000}, "#e88",
 			fmt.Sprintf("%d: %s %s for %d ms, n %d", i, f.Kind, f.Disk, f.DurMillis, f.N))
 	}
 }
@@ -143,7 +149,7 @@ func (p *page) disk() {
 		case r.Code == trace.DiskStart:
 			from[r.A] = r.At
 		case r.Code == trace.DiskEnd:
-			p.bar(lanes[r.A], from[r.A], r.At, "#99c", fmt.Sprintf("%s to %s", clock(from[r.A]), clock(r.At)))
+			p.bar(span{lanes[r.A], from[r.A], r.At}, "#99c", fmt.Sprintf("%s to %s", clock(from[r.A]), clock(r.At)))
 		}
 	}
 }
@@ -169,7 +175,7 @@ func (p *page) operations() {
 		} else {
 			title += clock(r.Return) + "]"
 		}
-		p.bar(lane, r.Call, to, colours[r.Outcome], title)
+		p.bar(span{lane, r.Call, to}, colours[r.Outcome], title)
 	}
 }
 
@@ -181,14 +187,14 @@ func (p *page) consumers() {
 	}
 	for i := range p.result.Seen.Deliveries {
 		d := &p.result.Seen.Deliveries[i]
-		p.bar(lanes[d.Consumer], d.At, d.At, "#c6c", fmt.Sprintf("seq %d, consumer seq %d, delivery %d, pending %d, asked %s, at %s",
+		p.bar(span{lanes[d.Consumer], d.At, d.At}, "#c6c", fmt.Sprintf("seq %d, consumer seq %d, delivery %d, pending %d, asked %s, at %s",
 			d.StreamSeq, d.ConsumerSeq, d.Count, d.Pending, clock(d.Asked), clock(d.At)))
 	}
 	for i := range p.result.Seen.Acks {
 		a := &p.result.Seen.Acks[i]
 		if a.Return != history.Never {
 			d := &p.result.Seen.Deliveries[a.Delivery]
-			p.bar(lanes[a.Consumer], a.Call, a.Return, "#6bb", fmt.Sprintf("answer %d to seq %d delivery %d", a.Kind, d.StreamSeq, d.Count))
+			p.bar(span{lanes[a.Consumer], a.Call, a.Return}, "#6bb", fmt.Sprintf("answer %d to seq %d delivery %d", a.Kind, d.StreamSeq, d.Count))
 		}
 	}
 }

@@ -80,6 +80,8 @@ const RecordsMax = 1 << 20
 
 // Trace hashes records and keeps them when told to. The zero value hashes only.
 type Trace struct {
+	// Time is the virtual time of what is added next, in nanoseconds; the owner of the clock keeps it.
+	Time int64
 	// Keep says that records are kept.
 	Keep bool
 	// Records are the kept ones, in order.
@@ -90,9 +92,10 @@ type Trace struct {
 	hash uint64
 }
 
-// Add notes that something happened, with the bytes that it is about.
-func (t *Trace) Add(at int64, code Code, a, b uint64, data []byte) {
+// Add notes that something happened now, with the bytes that it is about.
+func (t *Trace) Add(code Code, a, b uint64, data []byte) {
 	t.Events++
+	at := t.Time
 	h := mix(t.hash ^ uint64(at))
 	h = mix(h ^ uint64(code)<<56 ^ a)
 	h = mix(h ^ b)

@@ -8,20 +8,21 @@ import (
 func TestHashSeesEveryFieldAndByte(t *testing.T) {
 	base := func(change func(*Trace)) uint64 {
 		var tr Trace
-		tr.Add(1, ToNode, 2, 3, []byte("0123456789"))
+		tr.Time = 1
+		tr.Add(ToNode, 2, 3, []byte("0123456789"))
 		change(&tr)
 		return tr.Hash()
 	}
 	seen := map[uint64]int{}
 	for i, change := range []func(*Trace){
 		func(*Trace) {},
-		func(tr *Trace) { tr.Add(1, ToNode, 2, 3, nil) },
-		func(tr *Trace) { tr.Add(2, ToNode, 2, 3, nil) },
-		func(tr *Trace) { tr.Add(1, ToClient, 2, 3, nil) },
-		func(tr *Trace) { tr.Add(1, ToNode, 3, 2, nil) },
-		func(tr *Trace) { tr.Add(1, ToNode, 2, 3, []byte("01234567")) },
-		func(tr *Trace) { tr.Add(1, ToNode, 2, 3, []byte("012345678")) },
-		func(tr *Trace) { tr.Add(1, ToNode, 2, 3, []byte("012345679")) },
+		func(tr *Trace) { tr.Add(ToNode, 2, 3, nil) },
+		func(tr *Trace) { tr.Time = 2; tr.Add(ToNode, 2, 3, nil) },
+		func(tr *Trace) { tr.Add(ToClient, 2, 3, nil) },
+		func(tr *Trace) { tr.Add(ToNode, 3, 2, nil) },
+		func(tr *Trace) { tr.Add(ToNode, 2, 3, []byte("01234567")) },
+		func(tr *Trace) { tr.Add(ToNode, 2, 3, []byte("012345678")) },
+		func(tr *Trace) { tr.Add(ToNode, 2, 3, []byte("012345679")) },
 	} {
 		h := base(change)
 		if other, twice := seen[h]; twice {
@@ -34,7 +35,8 @@ func TestHashSeesEveryFieldAndByte(t *testing.T) {
 func TestKeepingRecordsDoesNotChangeTheHash(t *testing.T) {
 	kept, plain := Trace{Keep: true}, Trace{}
 	for _, tr := range []*Trace{&kept, &plain} {
-		tr.Add(5, Boot, 1, 2, nil)
+		tr.Time = 5
+		tr.Add(Boot, 1, 2, nil)
 		tr.Note("started")
 	}
 	if kept.Hash() != plain.Hash() {

@@ -42,7 +42,7 @@ func (l *Workload) createStream(i int) {
 	}
 	s := &l.plan.Streams[i]
 	l.ask(request{subject: "$JS.API.STREAM.CREATE." + s.Name, body: streamConfig(s)}, func(m *message) {
-		if refused(m) {
+		if refused(m) && !l.world.Rotten() { // Damage is not mended by trying again.
 			l.later(func() { l.createStream(i) })
 			return
 		}
@@ -120,7 +120,7 @@ func (l *Workload) createConsumer(i int) {
 		panic("workload: a consumer configuration cannot be encoded: " + err.Error())
 	}
 	l.ask(request{subject: "$JS.API.CONSUMER.DURABLE.CREATE." + stream.Name + "." + spec.Name, body: body}, func(m *message) {
-		if refused(m) {
+		if refused(m) && !l.world.Rotten() {
 			l.later(func() { l.createConsumer(i) })
 			return
 		}

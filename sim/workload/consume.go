@@ -62,14 +62,14 @@ func (c *client) delivered(consumer int, asked int64, m *message) {
 		Count: meta.count, Pending: meta.pending, Time: meta.time, Value: valueOf(m.payload), Subject: string(m.subject),
 		Boot: l.world.Boots(),
 	})
-	l.trace.Add(l.world.Now(), trace.Deliver, uint64(c.index), meta.streamSeq, nil)
+	l.trace.Add(trace.Deliver, uint64(c.index), meta.streamSeq, nil)
 	index := len(l.Deliveries) - 1
 	reply := string(m.reply)
 	spec := &l.plan.Consumers[consumer]
 	roll := l.world.Key().Below(1000, "answer", uint64(consumer), meta.streamSeq, meta.count)
 	switch {
 	case l.steady:
-		c.answer(index, Acked, reply, "+ACK", true)
+		c.answer(response{index, Acked, reply, "+ACK", true})
 	case roll < spec.VanishPerMille:
 		return
 	case roll < spec.VanishPerMille+spec.NakPerMille:
@@ -77,26 +77,34 @@ func (c *client) delivered(consumer int, asked int64, m *message) {
 		if roll%2 == 0 {
 			body = fmt.Sprintf(`-NAK {"delay":%d}`, (1+roll%20)*20_000_000)
 		}
-		c.answer(index, Nacked, reply, body, roll%3 == 0)
+		c.answer(response{index, Nacked, reply, body, roll%3 == 0})
 	case roll < spec.VanishPerMille+spec.NakPerMille+spec.TermPerMille:
-		c.answer(index, Ended, reply, "+TERM", roll%3 == 0)
+		c.answer(response{index, Ended, reply, "+TERM", roll%3 == 0})
 	default:
-		c.answer(index, Acked, reply, "+ACK", roll%2 == 0)
+		c.answer(response{index, Acked, reply, "+ACK", roll%2 == 0})
 	}
 }
 
-// answer acknowledges a delivery in the given way, waiting for the confirmation in the background.
-func (c *client) answer(delivery int, kind AckKind, reply, body string, confirm bool) {
+// response is how a client answers a delivery.
+type response struct {
+	delivery    int // its index
+	kind        AckKind
+	reply, body string
+	confirm     bool // ask for a confirmation
+}
+
+// answer answers a delivery, waiting for the confirmation in the background.
+func (c *client) answer(r response) {
 	l := c.load
 	at := len(l.Acks)
 	l.Acks = append(l.Acks, Ack{
-		Kind: kind, Consumer: l.Deliveries[delivery].Consumer, Delivery: delivery, Call: l.world.Now(), Return: history.Never,
+		Kind: r.kind, Consumer: l.Deliveries[r.delivery].Consumer, Delivery: r.delivery, Call: l.world.Now(), Return: history.Never,
 	})
-	if !confirm {
-		c.out = wire.AppendPub(c.out, &wire.Msg{Subject: []byte(reply), Payload: []byte(body)})
+	if !r.confirm {
+		c.out = wire.AppendPub(c.out, &wire.Msg{Subject: []byte(r.reply), Payload: []byte(r.body)})
 		return
 	}
-	c.request(request{subject: reply, body: []byte(body)}, func(m *message) {
+	c.request(request{subject: r.reply, body: []byte(r.body)}, func(m *message) {
 		if m != nil && m.status == 0 {
 			l.Acks[at].Return = l.world.Now()
 		}
@@ -160,5 +168,5 @@ func (c *client) watched(w *Watch, m *message) {
 		At: c.load.world.Now(), StreamSeq: meta.streamSeq, ConsumerSeq: meta.consumerSeq, Count: meta.count,
 		Pending: meta.pending, Time: meta.time, Value: valueOf(m.payload), Subject: string(m.subject), Boot: c.load.world.Boots(),
 	})
-	c.load.trace.Add(c.load.world.Now(), trace.Deliver, uint64(c.index), meta.streamSeq, nil)
+	c.load.trace.Add(trace.Deliver, uint64(c.index), meta.streamSeq, nil)
 }

@@ -3,6 +3,7 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -57,7 +58,7 @@ func (c *client) begin(r history.Record) int {
 	l := c.load
 	l.ids++
 	r.ID, r.Client, r.Call = l.ids, c.number, l.world.Now()
-	l.trace.Add(r.Call, trace.Call, uint64(c.number), r.ID, nil)
+	l.trace.Add(trace.Call, uint64(c.number), r.ID, nil)
 	l.trace.Note(fmt.Sprintf("%s %s %s", r.Kind, r.Stream, r.Subject))
 	return l.History.Begin(r)
 }
@@ -67,12 +68,12 @@ func (c *client) end(i int, outcome history.Outcome) *history.Record {
 	l := c.load
 	r := &l.History.Records[i]
 	if outcome == history.Unknown {
-		l.trace.Add(l.world.Now(), trace.Unknown, uint64(c.number), r.ID, nil)
+		l.trace.Add(trace.Unknown, uint64(c.number), r.ID, nil)
 		l.numbers++
 		c.number = l.numbers
 		return nil
 	}
-	l.trace.Add(l.world.Now(), trace.Return, uint64(c.number), r.ID, nil)
+	l.trace.Add(trace.Return, uint64(c.number), r.ID, nil)
 	return l.History.End(i, outcome, l.world.Now())
 }
 
@@ -104,6 +105,10 @@ func (c *client) publish(op *plan.Op, attempt int) {
 	case plan.ExpectLast:
 		r.ExpectLast = expect(l.newest[op.Stream], op.Delta)
 		header += "Nats-Expected-Last-Sequence: " + strconv.FormatUint(r.ExpectLast.Seq, 10) + "\r\n"
+	case plan.ExpectWrong:
+		// Recorded as an expectation that nothing can meet.
+		r.ExpectLast = history.Expected{Set: true, Seq: math.MaxUint64}
+		header += "Nats-Expected-Stream: NO-" + stream.Name + "\r\n"
 	case plan.ExpectSubject:
 		r.ExpectSubject = expect(l.newestSubject[r.Subject], op.Delta)
 		header += "Nats-Expected-Last-Subject-Sequence: " + strconv.FormatUint(r.ExpectSubject.Seq, 10) + "\r\n"

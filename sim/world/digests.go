@@ -29,7 +29,7 @@ func (w *World) observe(group wal.GroupID, index uint64, digest func() uint64) {
 		return
 	}
 	now := digest()
-	w.trace.Add(w.now, trace.Digest, uint64(group), now, nil)
+	w.trace.Add(trace.Digest, uint64(group), now, nil)
 	at := applied{group, index}
 	before, known := w.digests.seen[at]
 	if known && before != now && w.digests.mismatch == "" {

@@ -15,7 +15,7 @@ import (
 // beginFault carries out a fault of the plan.
 func (w *World) beginFault(i int) {
 	f := &w.plan.Faults[i]
-	w.trace.Add(w.now, trace.Fault, uint64(i), 0, nil)
+	w.trace.Add(trace.Fault, uint64(i), 0, nil)
 	w.trace.Note(f.Kind + " " + f.Disk)
 	m := &w.machine
 	ends := false
@@ -25,6 +25,11 @@ func (w *World) beginFault(i int) {
 			w.armed = append(w.armed, i)
 		} else {
 			w.crash(f)
+		}
+	case plan.FaultStop:
+		if m.node != nil && !m.paused {
+			w.stop()
+			w.restartAfter(max(f.DurMillis, 1)*1_000_000, 0)
 		}
 	case plan.FaultRot:
 		if m.node != nil {
@@ -77,7 +82,7 @@ func (w *World) spring(at int, took int64) {
 // endFault ends a fault that lasts.
 func (w *World) endFault(i int) {
 	f := &w.plan.Faults[i]
-	w.trace.Add(w.now, trace.FaultEnd, uint64(i), 0, nil)
+	w.trace.Add(trace.FaultEnd, uint64(i), 0, nil)
 	m := &w.machine
 	switch f.Kind {
 	case plan.FaultError, plan.FaultNoSpace:

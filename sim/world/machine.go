@@ -14,6 +14,7 @@ import (
 	"weir/sim/sched"
 	"weir/sim/trace"
 	"weir/spec/assert"
+	"weir/transport/wire"
 )
 
 // Dir is the data directory on the simulated disk.
@@ -41,7 +42,7 @@ func (w *World) boot(again uint64) {
 		w.restartAfter(1_000_000, 0)
 	case err == nil:
 		m.node = n
-		w.trace.Add(w.now, trace.Boot, uint64(m.gen), 0, nil)
+		w.trace.Add(trace.Boot, uint64(m.gen), 0, nil)
 	case len(w.active) > 0:
 		// The disk fails at the moment: somebody tries again later.
 		w.restartAfter(100_000_000, 0)
@@ -57,7 +58,7 @@ func (w *World) restartAfter(delay int64, again uint64) {
 func (w *World) env() node.Env {
 	return node.Env{
 		Clock: (*clock)(w), Network: (*network)(w), Worker: (*submitter)(w), Disk: w.disk,
-		Log: func(line event.LogLine) { w.trace.Add(w.now, trace.Log, uint64(line.Level), 0, []byte(line.Text)) },
+		Log: func(line event.LogLine) { w.trace.Add(trace.Log, uint64(line.Level), 0, []byte(line.Text)) },
 	}
 }
 
@@ -175,7 +176,7 @@ func (w *World) diskStart(at int) {
 	if at == 1 {
 		took = 10_000 + w.key.Exp(d.WorkMeanMicros*1000, "disk", uint64(at), uint64(k.batch[0].Ticket), uint64(w.now)>>20)
 	}
-	w.trace.Add(w.now, trace.DiskStart, uint64(at), uint64(len(k.batch)), nil)
+	w.trace.Add(trace.DiskStart, uint64(at), uint64(len(k.batch)), nil)
 	w.spring(at, took*w.machine.slow)
 	w.queue.Push(sched.Event{At: w.now + took*w.machine.slow, Kind: evDisk, Gen: w.machine.gen, Conn: uint64(at)})
 }
@@ -184,7 +185,7 @@ func (w *World) diskEnd(at int) {
 	k := &w.machine.workers[at]
 	done := w.machine.node.Storage().Do(k.batch, nil)
 	k.batch = nil
-	w.trace.Add(w.now, trace.DiskEnd, uint64(at), uint64(len(done)), nil)
+	w.trace.Add(trace.DiskEnd, uint64(at), uint64(len(done)), nil)
 	w.diskStart(at)
 	if len(done) == 0 {
 		return
@@ -208,7 +209,36 @@ func (w *World) kill(strategy memfs.Strategy) {
 			w.partly(m.workers[at].batch, uint64(w.key.Exp(mean, "calls", gen, uint64(at))))
 		}
 	}
-	w.trace.Add(w.now, trace.Crash, gen, 1+uint64(strategy), nil)
+	w.end(strategy)
+}
+
+// stop ends the process in order: clients are told and let go, what the workers have is carried out, files are closed.
+func (w *World) stop() {
+	m := &w.machine
+	w.step(event.Input{Kind: event.Shutdown})
+	for id := event.ConnID(1); id <= w.nextID; id++ {
+		if l := w.links[id]; l != nil && l.nodeOpen && l.parser != nil {
+			w.step(event.Input{Kind: event.Closed, Conn: id, Reason: wire.ServerShutdown})
+		}
+	}
+	for at := 0; at < len(m.workers); {
+		if m.workers[at].batch == nil {
+			at++
+			continue
+		}
+		w.diskEnd(at)
+		at = 0
+	}
+	if err := m.node.Storage().Close(); err != nil {
+		w.trace.Add(trace.Log, uint64(event.Error), 0, []byte("close: "+err.Error()))
+	}
+	w.end(memfs.KeepAll)
+}
+
+// end removes the process; the disk is left as the strategy says.
+func (w *World) end(strategy memfs.Strategy) {
+	m := &w.machine
+	w.trace.Add(trace.Crash, uint64(m.gen), 1+uint64(strategy), nil)
 	m.node = nil
 	m.gen++
 	m.paused, m.held = false, nil

@@ -137,7 +137,7 @@ func (w *World) open(e *sched.Event) {
 	l.parser = wire.NewParser(wire.Limits{
 		ControlLineBytes: wire.DefaultControlLineBytes, PayloadBytes: wire.DefaultPayloadBytes,
 	})
-	w.trace.Add(w.now, trace.Opened, e.Conn, uint64(l.Client), nil)
+	w.trace.Add(trace.Opened, e.Conn, uint64(l.Client), nil)
 	w.step(event.Input{Kind: event.Opened, Conn: l.ID, Text: "127.0.0.1:50000"})
 }
 
@@ -147,7 +147,7 @@ func (w *World) feed(e *sched.Event) {
 	if l == nil || !l.nodeOpen || l.refused || l.parser == nil {
 		return
 	}
-	w.trace.Add(w.now, trace.ToNode, e.Conn, uint64(len(e.Bytes)), e.Bytes)
+	w.trace.Add(trace.ToNode, e.Conn, uint64(len(e.Bytes)), e.Bytes)
 	data := e.Bytes
 	for len(data) > 0 && !l.refused {
 		ops, used, err := l.parser.Feed(data, nil)
@@ -179,7 +179,7 @@ func (w *World) close(e *sched.Event) {
 	if !l.clientOpen {
 		delete(w.links, l.ID)
 	}
-	w.trace.Add(w.now, trace.Closed, e.Conn, e.N, nil)
+	w.trace.Add(trace.Closed, e.Conn, e.N, nil)
 	w.step(event.Input{Kind: event.Closed, Conn: l.ID, Reason: wire.Reason(e.N)})
 }
 
@@ -212,7 +212,7 @@ func (n *network) Send(out []event.ConnOut) {
 		}
 		w.control(l, o)
 		if len(o.Bytes) > 0 {
-			w.trace.Add(w.now, trace.ToClient, uint64(o.Conn), uint64(len(o.Bytes)), o.Bytes)
+			w.trace.Add(trace.ToClient, uint64(o.Conn), uint64(len(o.Bytes)), o.Bytes)
 			l.toClient = max(l.toClient+1, w.now+w.latency(l, 1))
 			w.queue.Push(sched.Event{
 				At: l.toClient, Kind: evToClient, Conn: uint64(o.Conn), Bytes: append([]byte(nil), o.Bytes...),

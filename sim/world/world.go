@@ -182,11 +182,12 @@ func (w *World) RunUntil(limit int64, done func() bool) bool {
 		}
 		if w.queue.Len() == 0 || w.queue.Next() > limit {
 			w.now = max(w.now, limit)
+			w.trace.Time = w.now
 			return false
 		}
 		e, _ := w.queue.Pop()
 		if e.At > w.now {
-			w.now, count = e.At, 0
+			w.now, w.trace.Time, count = e.At, e.At, 0
 		}
 		if count++; count > EventsPerInstantMax {
 			panic(Livelock{At: w.now})
@@ -237,7 +238,7 @@ func (w *World) toNode(e *sched.Event) {
 	case evWake:
 		if e.N == w.machine.wakes {
 			w.machine.wakeAt = 0
-			w.trace.Add(w.now, trace.Woke, uint64(w.mono()), 0, nil)
+			w.trace.Add(trace.Woke, uint64(w.mono()), 0, nil)
 			w.step(event.Input{Kind: event.Woke})
 		}
 	case evDisk:
