@@ -11,8 +11,8 @@ import (
 // acks is the engine as the receiver of acknowledgements, on $JS.ACK.>.
 type acks Engine
 
-// Deliver proposes what the acknowledgement says. It reports false when there is no such consumer, so that whoever
-// waits for a reply learns that nobody listens.
+// Deliver proposes what the acknowledgement says. It reports false when there is no such consumer or when it asks for no
+// acknowledgements, so that whoever waits for a reply learns that nobody listens.
 func (a *acks) Deliver(sub *route.Sub, m *route.Message) bool {
 	e := (*Engine)(a)
 	ack, ok := jsapi.ParseAckReply(string(m.Subject))
@@ -25,7 +25,7 @@ func (a *acks) Deliver(sub *route.Sub, m *route.Message) bool {
 		return false
 	}
 	consumer := g.stream.ConsumerByName(ack.Consumer)
-	if consumer == nil {
+	if consumer == nil || consumer.Config().AckPolicy == jsapi.AckNone {
 		return false
 	}
 	e.desk.Active(e.now.Mono, uint64(g.id), consumer.ID())

@@ -1,0 +1,24 @@
+package node_test
+
+import "testing"
+
+func TestConsumerWithoutAcksDoesNotListenForThem(t *testing.T) {
+	r := newRig(t, nil)
+	r.open(1, `"headers":true,"no_responders":true`)
+	r.pub(1, "$JS.API.STREAM.CREATE.S", "", `{"name":"S","subjects":["s"],"retention":"limits","storage":"memory"}`)
+	r.pub(1, "$JS.API.CONSUMER.CREATE.S.none", "", `{"stream_name":"S","config":{"name":"none","ack_policy":"none"}}`)
+	r.pub(1, "$JS.API.CONSUMER.CREATE.S.asks", "", `{"stream_name":"S","config":{"name":"asks","ack_policy":"explicit"}}`)
+	r.pub(1, "s", "", "x")
+	r.send(1, "SUB reply 1\r\nSUB inbox 2\r\n")
+	for _, c := range []struct{ consumer, want string }{
+		{"none", "HMSG reply 1 65 65\r\nNATS/1.0 503\r\nNats-Subject: $JS.ACK.S.none.1.1.1.1700000000.0\r\n\r\n\r\n"},
+		{"asks", "MSG reply 1 0\r\n\r\n"},
+	} {
+		r.pub(1, "$JS.API.CONSUMER.MSG.NEXT.S."+c.consumer, "inbox", "")
+		r.read(1)
+		r.pub(1, "$JS.ACK.S."+c.consumer+".1.1.1.1700000000.0", "reply", "+ACK")
+		if got := r.read(1); got != c.want {
+			t.Errorf("an ack to consumer %s is answered %q, want %q", c.consumer, got, c.want)
+		}
+	}
+}
