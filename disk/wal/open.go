@@ -103,7 +103,9 @@ func (l *Log) openTail(r *recovery) error {
 		return fmt.Errorf("clean the end of segment %d: %w", l.id, err)
 	}
 	l.bufAt = l.off / pageBytes * pageBytes
-	l.buf = append(l.buf, s.data[l.bufAt:l.off]...)
+	size := int64(len(s.data)) // The file may end inside the padding of the last frame.
+	l.buf = append(l.buf, s.data[min(l.bufAt, size):min(l.off, size)]...)
+	l.buf = append(l.buf, zeros[:l.off-l.bufAt-int64(len(l.buf))]...)
 	return nil
 }
 
