@@ -348,7 +348,7 @@ func (p *Plan) fault(r *keyed.Rand, kind string) Fault {
 	case FaultPause:
 		f.DurMillis = int64(r.LogBetween(1, 5_000))
 	case FaultRot:
-		f.DurMillis, f.Disk = int64(r.LogBetween(1, 300)), keyed.Pick(r, "log", "log", "blocks", "checkpoint")
+		f.DurMillis, f.Disk = int64(r.LogBetween(1, 300)), keyed.Pick(r, "log", "log", "log", "blocks", "checkpoint")
 		f.N = int64(r.Uint64() >> 1)
 	default:
 		panic("plan: fault of kind " + kind)

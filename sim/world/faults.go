@@ -165,6 +165,9 @@ func (w *World) rot(f *plan.Fault) {
 		if name == w.lastLogWrite.Name {
 			size = min(size, w.lastLogWrite.Off)
 		}
+		if strings.HasSuffix(name, "/mark") && f.N%8 != 0 {
+			continue // Two small slots of many files: damaged less often than its share.
+		}
 		if strings.Contains(name, parts[f.Disk]) && size > 0 {
 			names, sizes = append(names, name), append(sizes, uint64(size))
 		}
