@@ -20,6 +20,10 @@ type client struct {
 // ClosedMax bounds how many closed connections are remembered for monitoring.
 const ClosedMax = 10_000
 
+// ClosedSubsMax bounds how many subscriptions of closed connections are remembered; the oldest connections lose theirs,
+// but not their number, first.
+const ClosedSubsMax = 100_000
+
 // SpareMax bounds the buffers that are kept for the output of sessions.
 const SpareMax = 256
 

@@ -7,6 +7,7 @@ import (
 	"weir/model/jsapi"
 	"weir/node/event"
 	"weir/node/monitor"
+	"weir/node/route"
 	"weir/node/session"
 	"weir/transport/wire"
 )
@@ -16,6 +17,8 @@ type counters struct {
 	start  event.Time
 	total  uint64
 	closed []monitor.Connection // the last ClosedMax, oldest first
+	// listed counts the subscriptions in the lists of closed, of which those before bare have none.
+	listed, bare int
 	// Traffic of connections that are gone.
 	past        session.Stats
 	slow, stale uint64
@@ -34,12 +37,21 @@ func (c *counters) noteClosed(s *session.Session, now int64) {
 	case wire.StaleConnection:
 		c.stale++
 	}
-	shown := showConnection(s, false)
+	shown := showConnection(s)
 	shown.StopNanos, shown.Reason = now, s.Closed().String()
-	if len(c.closed) >= 2*ClosedMax {
-		c.closed = append(c.closed[:0], c.closed[len(c.closed)-ClosedMax:]...)
+	shown.Subscriptions, shown.List = len(s.LastSubs()), showSubs(s.LastSubs())
+	if old := len(c.closed) - ClosedMax; old >= ClosedMax {
+		for i := range c.closed[:old] {
+			c.listed -= len(c.closed[i].List)
+		}
+		c.closed = append(c.closed[:0], c.closed[old:]...)
+		c.bare = max(c.bare-old, 0)
 	}
 	c.closed = append(c.closed, shown)
+	for c.listed += len(shown.List); c.listed > ClosedSubsMax; c.bare++ {
+		c.listed -= len(c.closed[c.bare].List)
+		c.closed[c.bare].List = nil
+	}
 }
 
 // Snapshot describes the engine to monitoring. It costs what is asked for.
@@ -59,7 +71,10 @@ func (e *Engine) Snapshot(now event.Time, want monitor.Want) monitor.Snapshot {
 		s.Traffic.OutMsgs += stats.OutMsgs
 		s.Traffic.OutBytes += stats.OutBytes
 		if want.Connections {
-			s.Connections = append(s.Connections, showConnection(c, want.Subscriptions))
+			s.Connections = append(s.Connections, showConnection(c))
+		}
+		if want.Connections && want.Subscriptions {
+			s.Connections[len(s.Connections)-1].List = showSubs(c.Subs())
 		}
 	}
 	if want.Closed {
@@ -79,25 +94,26 @@ func (e *Engine) Snapshot(now event.Time, want monitor.Want) monitor.Snapshot {
 	return s
 }
 
-func showConnection(s *session.Session, subscriptions bool) monitor.Connection {
+func showConnection(s *session.Session) monitor.Connection {
 	stats := s.Stats()
 	connect := s.Connect()
-	c := monitor.Connection{
+	return monitor.Connection{
 		ID: uint64(s.ID()), IP: s.Address(), Port: s.Port(), StartNanos: stats.StartWall, LastNanos: stats.LastActivityWall,
 		RTTNanos: stats.RoundTripNanos, PendingBytes: int64(s.PendingBytes()),
 		InMsgs: stats.InMsgs, OutMsgs: stats.OutMsgs, InBytes: stats.InBytes, OutBytes: stats.OutBytes,
 		Subscriptions: len(s.Subs()), Name: connect.Name, Lang: connect.Lang, Version: connect.Version,
 		User: s.Identity().User, Account: s.Identity().Account,
 	}
-	if !subscriptions {
-		return c
-	}
-	for _, sub := range s.Subs() {
-		c.List = append(c.List, monitor.Subscription{
+}
+
+func showSubs(subs []*route.Sub) []monitor.Subscription {
+	var list []monitor.Subscription
+	for _, sub := range subs {
+		list = append(list, monitor.Subscription{
 			Subject: sub.Pattern, Queue: sub.Queue, SID: string(sub.Sid), Msgs: sub.Delivered, Max: sub.Max,
 		})
 	}
-	return c
+	return list
 }
 
 func (e *Engine) showJetStream(want monitor.Want) *monitor.JetStream {
@@ -174,7 +190,8 @@ func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor
 		return
 	}
 	s := monitor.Stream{Info: jsapi.StreamInfo{
-		Config: g.stream.Config().Shown(), Created: jsapi.Time(g.entry.Created), State: state, TimeStamp: jsapi.Time(e.wall),
+		Config: *g.stream.Config(), Created: jsapi.Time(g.entry.Created), State: state, TimeStamp: jsapi.Time(e.wall),
+		Cluster: &jsapi.ClusterInfo{Leader: e.config.ServerName},
 	}}
 	if g.readFailed != nil {
 		s.Failure = g.readFailed.Error()
@@ -185,7 +202,7 @@ func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor
 		for _, c := range g.stream.Consumers() {
 			if info, ok := g.stream.ConsumerInfo(c.Name()); ok {
 				info.NumWaiting, info.PushBound = e.desk.Activity(uint64(g.id), c.ID())
-				info.TimeStamp = jsapi.Time(e.wall)
+				info.TimeStamp, info.Config = jsapi.Time(e.wall), c.Config()
 				s.Consumers = append(s.Consumers, info)
 			}
 		}

@@ -45,7 +45,7 @@ func (f fixed) Snapshot(w Want) Snapshot {
 	}
 	if w.Closed {
 		s.Closed = []Connection{{ID: 3, IP: "::1", Port: 5, StartNanos: start, LastNanos: start + 1e9, StopNanos: start + 3e9,
-			Reason: "Client Closed", Account: "$G"}}
+			Reason: "Client Closed", Account: "$G", Subscriptions: 1, List: []Subscription{{Subject: "baz", SID: "4"}}}}
 	}
 	if !f.jetStream {
 		return s
@@ -58,7 +58,8 @@ func (f fixed) Snapshot(w Want) Snapshot {
 	if w.Streams {
 		stream := Stream{RaftGroup: "S-R1F-1", Info: jsapi.StreamInfo{
 			Config: jsapi.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}, Created: jsapi.Time(start),
-			State: jsapi.StreamState{Msgs: 1, Bytes: 43, FirstSeq: 1, LastSeq: 1, Consumers: 1},
+			State:   jsapi.StreamState{Msgs: 1, Bytes: 43, FirstSeq: 1, LastSeq: 1, Consumers: 1},
+			Cluster: &jsapi.ClusterInfo{Leader: "n1"},
 		}}
 		if f.broken {
 			stream.Failure = "block 3 is damaged"

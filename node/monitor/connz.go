@@ -157,8 +157,13 @@ func (r *request) connz() (*connz, error) {
 		Connections: q.state&stateOpen != 0, Closed: q.state&stateClosed != 0, Subscriptions: q.list || q.details,
 	})
 	var conns []*Connection
+	total := 0
 	for _, list := range [][]Connection{snapshot.Connections, snapshot.Closed} {
 		for i := range list {
+			if q.account != "" && q.account != list[i].Account {
+				continue
+			}
+			total++
 			if q.matches(&list[i]) {
 				conns = append(conns, &list[i])
 			}
@@ -172,7 +177,7 @@ func (r *request) connz() (*connz, error) {
 		return cmp.Or(compare(a, b, snapshot.NowNanos), byID(a, b, 0))
 	})
 	doc := &connz{
-		ServerID: r.source.Server().ID, Now: jsapi.Time(snapshot.NowNanos), Total: len(conns), Offset: q.offset, Limit: q.limit,
+		ServerID: r.source.Server().ID, Now: jsapi.Time(snapshot.NowNanos), Total: total, Offset: q.offset, Limit: q.limit,
 		Conns: []connInfo{},
 	}
 	if q.cid != 0 {
@@ -185,9 +190,9 @@ func (r *request) connz() (*connz, error) {
 	return doc, nil
 }
 
+// matches says whether a connection of the account that is asked for is shown. The total counts the others too.
 func (q *connzQuery) matches(c *Connection) bool {
-	return (q.cid == 0 || q.cid == c.ID) && (q.user == "" || q.user == c.User) && (q.account == "" || q.account == c.Account) &&
-		q.mqtt == ""
+	return (q.cid == 0 || q.cid == c.ID) && (q.user == "" || q.user == c.User) && q.mqtt == ""
 }
 
 func (q *connzQuery) describe(c *Connection, now int64) connInfo {
@@ -218,9 +223,14 @@ func (q *connzQuery) describe(c *Connection, now int64) connInfo {
 	return info
 }
 
+// detail describes a subscription. That of a closed connection names its account.
 func (c *Connection) detail(i int) subDetail {
 	s := &c.List[i]
-	return subDetail{Subject: s.Subject, Queue: s.Queue, SID: s.SID, Msgs: s.Msgs, Max: s.Max, CID: c.ID}
+	d := subDetail{Subject: s.Subject, Queue: s.Queue, SID: s.SID, Msgs: s.Msgs, Max: s.Max, CID: c.ID}
+	if c.StopNanos != 0 {
+		d.Account, d.AccountTag = c.Account, c.Account
+	}
+	return d
 }
 
 type subsz struct {

@@ -17,6 +17,14 @@ type kinds struct {
 	Leafs    uint64 `json:"leafs"`
 }
 
+// ioWaits counts waits for a turn to use the disk. Nothing waits here: one worker does all writes, in order.
+type ioWaits struct {
+	Waiters  int   `json:"waiters"`
+	Waits    int   `json:"waits"`
+	WaitTime int64 `json:"wait_time"`
+	MaxWait  int64 `json:"max_wait_time"`
+}
+
 // varz is the document of /varz. The order of the fields is that of the document.
 type varz struct {
 	ServerID         string            `json:"server_id"`
@@ -81,6 +89,7 @@ type varz struct {
 	SystemAccount    string            `json:"system_account,omitempty"`
 	SlowStats        kinds             `json:"slow_consumer_stats"`
 	StaleStats       kinds             `json:"stale_connection_stats"`
+	IOWaits          ioWaits           `json:"disk_io_wait_stats"`
 }
 
 type varzJetStream struct {
@@ -119,8 +128,11 @@ type apiStats struct {
 	Inflight uint64 `json:"inflight,omitempty"`
 }
 
+// defaultSyncNanos is the interval that is shown where it does not matter, as the default of the reference server.
+const defaultSyncNanos = 120e9
+
 func (j *JetStream) config() *jetStreamConfig {
-	return &jetStreamConfig{
+	c := &jetStreamConfig{
 		MaxMemory:    j.MaxMemory,
 		MaxStorage:   j.MaxStorage,
 		StoreDir:     j.StoreDir,
@@ -130,6 +142,10 @@ func (j *JetStream) config() *jetStreamConfig {
 		UniqueTag:    j.UniqueTag,
 		Strict:       j.Strict,
 	}
+	if c.SyncAlways {
+		c.SyncInterval = defaultSyncNanos
+	}
+	return c
 }
 
 func (j *JetStream) stats() jetStreamStats {

@@ -9,6 +9,8 @@
 package session
 
 import (
+	"slices"
+
 	"weir/node/auth"
 	"weir/node/event"
 	"weir/node/route"
@@ -99,6 +101,8 @@ type Session struct {
 	flightBytes int
 	orders      event.ConnOut
 	reason      wire.Reason
+	// lastSubs are the subscriptions at the end, which are no more.
+	lastSubs []*route.Sub
 
 	timers timers
 	stats  Stats
@@ -150,6 +154,9 @@ func (s *Session) Headers() bool { return s.headers }
 
 // Subs are the subscriptions, in no particular but a reproducible order. The caller only reads them.
 func (s *Session) Subs() []*route.Sub { return s.subs }
+
+// LastSubs are the subscriptions that the session had when it ended, for monitoring. The caller only reads them.
+func (s *Session) LastSubs() []*route.Sub { return s.lastSubs }
 
 // PendingBytes counts bytes that wait to be sent, here and at the host.
 func (s *Session) PendingBytes() int { return len(s.out) + s.flightBytes }
@@ -210,10 +217,11 @@ func (s *Session) Close(reason wire.Reason, text string) {
 // Fail ends the session because its bytes are not the protocol.
 func (s *Session) Fail(failure wire.Failure) { s.Close(failure.Reason(), failure.Text()) }
 
-// end removes the subscriptions and remembers why.
+// end removes the subscriptions and remembers why, and which they were.
 func (s *Session) end(reason wire.Reason) {
 	assert.True(reason != 0, "a session ends for a reason")
 	s.reason = reason
+	s.lastSubs = slices.Clone(s.subs)
 	s.dropSubs()
 }
 
