@@ -240,6 +240,27 @@ func TestMissingFileIsNeverSilent(t *testing.T) {
 	}
 }
 
+// TestSegmentMayBeCutAnywhere cuts the newest segment at every length below its second page: what a torn first write of a
+// growing file leaves. What is gone beyond the mark is reported, and nothing else goes wrong.
+func TestSegmentMayBeCutAnywhere(t *testing.T) {
+	clean, state := filled(t, 4)
+	files := clean.Files("wal")
+	name := files[len(files)-2] // the last one is the mark
+	for size := int64(0); size < min(clean.Size(name), 8192); size += 5 {
+		fs := clean.Crash(memfs.KeepAll, 0)
+		f, err := fs.Open(name)
+		must(t, err)
+		must(t, f.Truncate(size))
+		if _, err := checkDamage(fs, state, Options{SegmentBytes: 8192}); err != nil {
+			t.Fatalf("%s cut to %d bytes: %v", name, size, err)
+		}
+		must(t, fs.Remove("wal/"+markName))
+		if _, _, err := Open(fs, "wal", Options{SegmentBytes: 8192}); err != nil {
+			t.Fatalf("%s cut to %d bytes, without the mark: %v", name, size, err)
+		}
+	}
+}
+
 func TestStopAtFirstBadIsCaughtByDamage(t *testing.T) {
 	opts := Options{SegmentBytes: 8192, Plant: Plant{StopAtFirstBad: true}}
 	for seed := range uint64(6) {

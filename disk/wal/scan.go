@@ -61,7 +61,7 @@ func (s *scan) place() record.Place { return record.Place{Segment: s.file.id, Of
 
 // next reads the frame at the current offset.
 func (s *scan) next() (record.Frame, error) {
-	return record.Next(s.data[s.off:s.limit], s.place(), s.durable)
+	return record.Next(s.data[min(s.off, s.limit):s.limit], s.place(), s.durable) // a file may end inside of padding
 }
 
 // look searches the rest of the segment, from an offset that may not hold a frame, for evidence of how far it was
@@ -123,6 +123,9 @@ func (s *scan) run() (torn bool) {
 		if !s.skip(frame) {
 			break
 		}
+	}
+	if s.off >= s.limit && s.off < s.durable && !s.r.opts.Plant.StopAtFirstBad {
+		s.damage(s.off) // the file is shorter than what was synced of it
 	}
 	if len(s.info.Damage) > 0 {
 		s.info.End = min(max(s.info.End, s.durable), s.limit)

@@ -243,14 +243,26 @@ func (e *enumerator) damage(clean *memfs.FS, l *ledger, key uint64) {
 	}
 	name := files[memfs.Hash(key, "file")%uint64(len(files))]
 	off := int64(memfs.Hash(key, "offset") % uint64(fs.Size(name)))
-	kind := memfs.Rot(memfs.Hash(key, "kind") % 4)
-	err := fs.Damage(name, kind, off)
+	kind := memfs.Rot(memfs.Hash(key, "kind") % 5)
+	err := spoil(fs, name, kind, off)
 	if err == nil {
 		err = e.survivesDamage(fs, l)
 	}
 	if err != nil {
 		e.fail(fmt.Sprintf("the start after damage to %s at %d", name, off), fmt.Sprintf("kind %d", kind), err)
 	}
+}
+
+// spoil damages a file. The kind behind the last of memfs cuts it.
+func spoil(fs *memfs.FS, name string, kind memfs.Rot, off int64) error {
+	if kind <= memfs.RotUnreadable {
+		return fs.Damage(name, kind, off)
+	}
+	f, err := fs.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(off), f.Sync(), f.Close())
 }
 
 func (e *enumerator) survivesDamage(fs *memfs.FS, l *ledger) error {
