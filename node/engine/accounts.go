@@ -26,6 +26,9 @@ type Account struct {
 
 // account is one account: who subscribes to what, and what its streams may hold.
 type account struct {
+	messages []*route.Message // those being routed by the server, one for each depth
+	depth    int
+
 	name   string
 	number uint64 // its place in Engine.accounts, and the Handler of the server's own subscriptions
 	routes *route.Table
@@ -105,5 +108,20 @@ func (e *Engine) servedBy(sub *route.Sub) *account { return e.accounts[sub.Handl
 
 // send publishes a message of the server itself.
 func (a *account) send(to, hdr, payload []byte) {
-	a.routes.Route(to, &route.Message{Subject: to, Header: hdr, Payload: payload})
+	a.route(to, route.Message{Subject: to, Header: hdr, Payload: payload})
+}
+
+// route publishes a message of the server itself to a subject, and returns how many subscriptions took it. A receiver
+// may make the server publish again, so each depth has a message of its own; none is allocated per message.
+func (a *account) route(to []byte, m route.Message) int {
+	if a.depth == len(a.messages) {
+		a.messages = append(a.messages, new(route.Message))
+	}
+	kept := a.messages[a.depth]
+	*kept = m
+	a.depth++
+	taken := a.routes.Route(to, kept)
+	a.depth--
+	*kept = route.Message{}
+	return taken
 }

@@ -140,8 +140,7 @@ func (d *desk) Send(id uint64, subject []byte, m *delivery.Message) int {
 	if g == nil {
 		return 0
 	}
-	d.sent = route.Message{Subject: m.Subject, Reply: m.Reply, Header: m.Header, Payload: m.Payload}
-	return g.account.routes.Route(subject, &d.sent)
+	return g.account.route(subject, route.Message{Subject: m.Subject, Reply: m.Reply, Header: m.Header, Payload: m.Payload})
 }
 
 // Watch implements delivery.World.
