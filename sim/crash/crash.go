@@ -29,6 +29,8 @@ type Options struct {
 	FailuresMax int
 	// Damages is how many damages are tried at the end of each workload; 0 means 40.
 	Damages int
+	// NoCrashes leaves out the crashes and tries damage only.
+	NoCrashes bool
 }
 
 // Report is the outcome of a run.
@@ -100,7 +102,7 @@ func Run(o Options) (Report, error) {
 	var r Report
 	for i := range uint64(max(0, o.Workloads)) {
 		e := enumerator{number: o.From + i, options: options, report: &r, failuresMax: o.FailuresMax, seen: map[uint64]bool{}}
-		e.workload(o.Damages)
+		e.workload(o.Damages, !o.NoCrashes)
 		r.Workloads++
 		if len(r.Failures) >= o.FailuresMax {
 			break
@@ -124,8 +126,8 @@ func (e *enumerator) fail(call, strategy string, err error) {
 
 func (e *enumerator) done() bool { return len(e.report.Failures) >= e.failuresMax }
 
-// workload runs a workload with crashes at every call, then tries damage.
-func (e *enumerator) workload(damages int) {
+// workload runs a workload, if asked for with crashes at every call, then tries damage.
+func (e *enumerator) workload(damages int, crashes bool) {
 	seed := memfs.Hash(e.number, "crash")
 	sector := 512
 	if seed%4 == 0 {
@@ -135,7 +137,7 @@ func (e *enumerator) workload(damages int) {
 	l := &ledger{seed: seed}
 	busy := false
 	fs.OnOp(func(op memfs.Op) {
-		if busy || e.done() || op.Kind&memfs.OpChanges == 0 {
+		if !crashes || busy || e.done() || op.Kind&memfs.OpChanges == 0 {
 			return
 		}
 		busy = true
