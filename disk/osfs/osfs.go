@@ -186,7 +186,7 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 		n, _ := file.ReadAt(holder, 0) // the holder is a courtesy, its absence no error
 		_ = file.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("data directory %s is in use by another server%s: %w", f.root, describe(holder[:n]), vfs.ErrLocked)
+			return nil, fmt.Errorf("%s: %w%s", p, vfs.ErrLocked, describe(holder[:n]))
 		}
 		return nil, fmt.Errorf("lock %s: %w", p, err)
 	}
@@ -206,7 +206,7 @@ func describe(holder []byte) string {
 	if pid == "" {
 		return ""
 	}
-	return " (process " + pid + ")"
+	return " (id " + pid + ")"
 }
 
 type osFile struct {

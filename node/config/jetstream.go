@@ -20,7 +20,7 @@ func (v value) enabled(dst *bool) bool {
 			*dst = false
 			return true
 		}
-		v.problem("expected 'enabled' or 'disabled' for string value, got '%s'", raw)
+		v.problem("Expected 'enabled' or 'disabled' for string value, got '%s'", raw)
 		return true
 	}
 	return false

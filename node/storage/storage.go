@@ -88,7 +88,7 @@ func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, er
 	}
 	lock, err := fsys.Lock(path.Join(dir, "lock"))
 	if err != nil {
-		return nil, nil, fmt.Errorf("another server uses the directory: %w", err)
+		return nil, nil, fmt.Errorf("another server uses it: %w", err)
 	}
 	s.lock = lock
 	if err := s.checkFormat(); err != nil {

@@ -72,6 +72,15 @@ func urls(scheme string, addr net.Addr) []string {
 	return list
 }
 
+// listening writes where a port is open as the operator named it: the host of the configuration with the port that was
+// found for it.
+func listening(host string, addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+	}
+	return addr.String()
+}
+
 // signals are the words of the --signal flag.
 var signals = map[string]syscall.Signal{
 	"stop": syscall.SIGKILL, "quit": syscall.SIGINT, "term": syscall.SIGTERM,
@@ -102,5 +111,8 @@ func sendSignal(order string) error {
 	if pid <= 0 {
 		return fmt.Errorf("%d is no process id", pid)
 	}
-	return syscall.Kill(pid, signal)
+	if err := syscall.Kill(pid, signal); err != nil {
+		return fmt.Errorf("signal %q to process %d: %w", word, pid, err)
+	}
+	return nil
 }

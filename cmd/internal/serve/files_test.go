@@ -55,6 +55,14 @@ func TestSignalNeedsAWordAndAProcess(t *testing.T) {
 	}
 }
 
+func TestListeningNamesTheConfiguredHost(t *testing.T) {
+	for host, want := range map[string]string{"0.0.0.0": "0.0.0.0:4222", "::": "[::]:4222", "localhost": "localhost:4222"} {
+		if got := listening(host, &net.TCPAddr{IP: net.IPv6zero, Port: 4222}); got != want {
+			t.Errorf("host %q reads %q, want %q", host, got, want)
+		}
+	}
+}
+
 func TestSizesReadWell(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.00 KB", 1536 << 20: "1.50 GB"} {
 		if got := sizeText(n); got != want {

@@ -21,6 +21,8 @@ type flags struct {
 	profile    string // profiling mode
 	profileDir string
 	settings   []func(*config.Config) // to be applied after the file, in the order given
+	// unsupported is the name of a flag that only other versions have, "" when there is none.
+	unsupported string
 }
 
 // apply overrides what the file says.
@@ -44,6 +46,9 @@ func parseFlags(args []string) (*flags, error) {
 		if errors.Is(err, flag.ErrHelp) {
 			f.help = true
 			return f, nil
+		}
+		if f.unsupported != "" {
+			return nil, fmt.Errorf("flag -%s is not supported by this version of weir (weir -h lists what is)", f.unsupported)
 		}
 		return nil, usageError{err}
 	}
@@ -80,14 +85,20 @@ func (f *flags) register(set *flag.FlagSet) {
 	f.registerSwitches(set)
 	for name := range strings.FieldsSeq("ms https_port r remote_syslog tlscert tlskey tlscacert routes cluster " +
 		"cluster_listen cluster_name cluster_advertise connect_retries") {
-		set.Func(name, "", func(string) error { return errUnsupported })
+		set.Func(name, "", func(string) error { return f.refuse(name) })
 	}
 	for name := range strings.FieldsSeq("s syslog tls tlsverify help_tls no_advertise") {
-		set.BoolFunc(name, "", func(string) error { return errUnsupported })
+		set.BoolFunc(name, "", func(string) error { return f.refuse(name) })
 	}
 }
 
 var errUnsupported = errors.New("not supported by this version of weir")
+
+// refuse remembers a flag that this version does not have, since package flag words the errors of values only.
+func (f *flags) refuse(name string) error {
+	f.unsupported = name
+	return errUnsupported
+}
 
 // texts registers a flag under several names that sets a text.
 func (f *flags) texts(set *flag.FlagSet, names string, field func(*config.Config) *string) {

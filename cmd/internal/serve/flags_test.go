@@ -45,8 +45,16 @@ func TestLogFlags(t *testing.T) {
 }
 
 func TestWrongFlagsAreUsageErrors(t *testing.T) {
-	for _, args := range []string{"-foo", "-p", "-p x", "-js=perhaps", "-cluster nats://x", "-tls", "--routes=a", "-s"} {
+	for _, args := range []string{"-foo", "-p", "-p x", "-js=perhaps"} {
 		if _, err := parseFlags(strings.Fields(args)); !errors.As(err, &usageError{}) {
+			t.Errorf("%q: got %v", args, err)
+		}
+	}
+	for args, want := range map[string]string{
+		"-cluster nats://x": "flag -cluster is", "-js -tls": "flag -tls is", "--routes=a": "flag -routes is", "-s": "flag -s is",
+	} {
+		_, err := parseFlags(strings.Fields(args))
+		if err == nil || errors.As(err, &usageError{}) || !strings.HasPrefix(err.Error(), want+" not supported") {
 			t.Errorf("%q: got %v", args, err)
 		}
 	}
@@ -86,6 +94,7 @@ func TestCheckCountsWarningsAsErrors(t *testing.T) {
 		"port: 4222\n":      "",
 		"ping_interval: 2m": "should be converted to a duration",
 		"prot: 4222\n":      `a.conf:1:0: unknown field "prot"`,
+		"# nothing\n":       "a.conf: config has no values or is empty",
 	} {
 		file := filepath.Join(dir, "a.conf")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

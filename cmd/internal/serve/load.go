@@ -32,6 +32,9 @@ func load(f *flags) (settings, config.Problems, error) {
 		if warnings, err = s.Apply(tree); err != nil {
 			return s, warnings, err
 		}
+		if len(tree) == 0 {
+			warnings = append(warnings, config.Problem{Text: f.file + ": config has no values or is empty"})
+		}
 		s.digest = digest
 	}
 	f.apply(&s.Config)

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -48,9 +49,9 @@ func startMonitoring(p *process) (*monitoring, error) {
 	}
 	var err error
 	if m.listener, err = net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(max(p.HTTPPort, 0)))); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listen for monitoring: %w", err)
 	}
-	p.log.Info("Starting http monitor on " + m.listener.Addr().String())
+	p.log.Info("Starting http monitor on " + listening(address, m.listener.Addr()))
 	m.server = &http.Server{Handler: m, ReadHeaderTimeout: headerMax, ErrorLog: slog.NewLogLogger(p.sink, slog.LevelWarn)}
 	go func() {
 		if err := m.server.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {

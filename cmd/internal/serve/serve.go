@@ -138,7 +138,7 @@ func (p *process) start() (err error) {
 	}
 	p.served = make(chan error, 1)
 	go func() { p.served <- p.host.Run() }()
-	p.log.Info("Listening for client connections on " + p.host.Addr().String())
+	p.log.Info("Listening for client connections on " + listening(p.Host, p.host.Addr()))
 	if err := writePid(p.PidFile); err != nil {
 		return errors.Join(err, p.host.Shutdown(), p.monitor.close())
 	}
