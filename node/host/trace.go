@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 
 	"weir/node/event"
@@ -132,19 +133,16 @@ func describe(op *wire.Op) string {
 	case wire.KindConnect:
 		return "CONNECT " + withoutSecrets(op.Args)
 	case wire.KindPub:
-		if op.Header != nil {
-			return fmt.Sprintf("HPUB %s %s %d %d", op.Subject, op.Reply, len(op.Header), len(op.Header)+len(op.Payload))
-		}
-		return fmt.Sprintf("PUB %s %s %d", op.Subject, op.Reply, len(op.Payload))
+		return withSizes(op, op.Subject, op.Reply)
 	case wire.KindMsg:
-		if op.Header != nil {
-			return fmt.Sprintf("HMSG %s %s %s %d %d", op.Subject, op.Sid, op.Reply, len(op.Header), len(op.Header)+len(op.Payload))
-		}
-		return fmt.Sprintf("MSG %s %s %s %d", op.Subject, op.Sid, op.Reply, len(op.Payload))
+		return withSizes(op, op.Subject, op.Sid, op.Reply)
 	case wire.KindSub:
-		return fmt.Sprintf("SUB %s %s %s", op.Subject, op.Queue, op.Sid)
+		return controlLine("SUB", op.Subject, op.Queue, op.Sid)
 	case wire.KindUnsub:
-		return fmt.Sprintf("UNSUB %s %d", op.Sid, op.Max)
+		if op.Max > 0 {
+			return controlLine("UNSUB", op.Sid, strconv.AppendInt(nil, int64(op.Max), 10))
+		}
+		return controlLine("UNSUB", op.Sid)
 	case wire.KindPing:
 		return "PING"
 	case wire.KindPong:
@@ -157,6 +155,29 @@ func describe(op *wire.Op) string {
 		return fmt.Sprintf("-ERR %s", op.Args)
 	}
 	return fmt.Sprintf("operation %d", op.Kind)
+}
+
+// withSizes writes the control line of an operation with a message: with a header it has another name and two sizes.
+func withSizes(op *wire.Op, args ...[]byte) string {
+	name := "PUB"
+	if op.Kind == wire.KindMsg {
+		name = "MSG"
+	}
+	if op.Header != nil {
+		name = "H" + name
+		args = append(args, strconv.AppendInt(nil, int64(len(op.Header)), 10))
+	}
+	return controlLine(name, append(args, strconv.AppendInt(nil, int64(len(op.Header)+len(op.Payload)), 10))...)
+}
+
+// controlLine joins a name and the arguments that are there.
+func controlLine(name string, args ...[]byte) string {
+	for _, arg := range args {
+		if len(arg) > 0 {
+			name += " " + string(arg)
+		}
+	}
+	return name
 }
 
 // withoutSecrets writes the arguments of CONNECT with nothing that proves who the client is. Arguments that cannot be

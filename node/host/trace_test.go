@@ -29,7 +29,7 @@ func TestTraceCutsPayloads(t *testing.T) {
 	tr.closed(7, wire.ClientClosed)
 	tr.sent(7, []byte("PONG\r\n"))
 	for _, want := range []string{
-		"10.0.0.1:5 - cid:7 - Client connection created", `<<- [PUB foo  5]`, `<<- MSG_PAYLOAD: [\"hel\"...]`, `->> [MSG foo 1  5]`,
+		"10.0.0.1:5 - cid:7 - Client connection created", `<<- [PUB foo 5]`, `<<- MSG_PAYLOAD: [\"hel\"...]`, `->> [MSG foo 1 5]`,
 		`->> MSG_PAYLOAD: [\"hel\"...]`, "Client connection closed: Client Closed",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -38,6 +38,26 @@ func TestTraceCutsPayloads(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "PONG") {
 		t.Error("a closed connection is still traced")
+	}
+}
+
+func TestTraceShowsControlLinesAsTheyAreSent(t *testing.T) {
+	b := func(text string) []byte { return []byte(text) }
+	for want, op := range map[string]wire.Op{
+		"PUB a 2":        {Kind: wire.KindPub, Subject: b("a"), Payload: b("xy")},
+		"PUB a r 0":      {Kind: wire.KindPub, Subject: b("a"), Reply: b("r")},
+		"HPUB a r 12 14": {Kind: wire.KindPub, Subject: b("a"), Reply: b("r"), Header: b("NATS/1.0\r\n\r\n"), Payload: b("xy")},
+		"MSG a 1 2":      {Kind: wire.KindMsg, Subject: b("a"), Sid: b("1"), Payload: b("xy")},
+		"HMSG a 1 12 12": {Kind: wire.KindMsg, Subject: b("a"), Sid: b("1"), Header: b("NATS/1.0\r\n\r\n")},
+		"SUB a 1":        {Kind: wire.KindSub, Subject: b("a"), Sid: b("1")},
+		"SUB a q 1":      {Kind: wire.KindSub, Subject: b("a"), Queue: b("q"), Sid: b("1")},
+		"UNSUB 1":        {Kind: wire.KindUnsub, Sid: b("1")},
+		"UNSUB 1 5":      {Kind: wire.KindUnsub, Sid: b("1"), Max: 5},
+		"PING":           {Kind: wire.KindPing},
+	} {
+		if got := describe(&op); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
