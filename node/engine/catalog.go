@@ -48,7 +48,7 @@ func (e *Engine) openMeta() error {
 // startGroup restores the machine from the group's checkpoint and starts its replica on the group's log.
 func (e *Engine) startGroup(g *group, machine replica.Machine, found *event.Group, initial []byte) error {
 	config := replica.Config{
-		Group: g.id, ID: selfID, Voters: []uint64{selfID}, Machine: machine, Meta: initial, Boot: e.config.Boot,
+		Group: g.id, ID: selfID, Voters: []uint64{selfID}, Machine: machine, Meta: initial, Boot: e.config.Boot, Load: &e.load,
 		Volatile: g.entry != nil && g.entry.Config.Storage == jsapi.MemoryStorage, Plant: e.config.Plant.Replica,
 	}
 	if found != nil {

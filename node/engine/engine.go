@@ -21,6 +21,7 @@ import (
 	"weir/node/api"
 	"weir/node/delivery"
 	"weir/node/event"
+	"weir/node/replica"
 	"weir/node/route"
 	"weir/node/session"
 	"weir/spec/assert"
@@ -61,7 +62,9 @@ type Engine struct {
 
 	dirty        []*group
 	touched      []*group
+	load         replica.Load
 	writes       []wal.Write
+	writeBytes   int // of writes
 	writers      []*group
 	writesTicket event.Ticket
 	lastTicket   event.Ticket
@@ -86,7 +89,6 @@ type Engine struct {
 	watchers       map[uint64]watchKey
 	lastWatch      uint64
 	changedWatches []*route.Watch
-	sent           route.Message
 	unsettled      bool
 	cached         int // bytes of message blocks in memory
 	dirtySpare     []*group
@@ -248,6 +250,9 @@ func (e *Engine) settle() {
 		e.desk.Flush(e.now.Mono)
 		if !e.flushGroups() {
 			return
+		}
+		if e.writeBytes >= StepBytesMax {
+			break
 		}
 	}
 	e.unsettled = true

@@ -86,6 +86,9 @@ func (e *Engine) Persist(w wal.Write) event.Ticket {
 		e.writesTicket = e.ticket()
 	}
 	g := e.groups[w.Group]
+	for i := range w.Entries {
+		e.writeBytes += len(w.Entries[i].Data)
+	}
 	e.writes = append(e.writes, w)
 	e.writers = append(e.writers, g)
 	return e.writesTicket
@@ -111,6 +114,9 @@ type persisting struct {
 	writes  []wal.Write
 }
 
+// StepBytesMax is the size of a step's append from which groups wait for the next step. The log bounds an append.
+const StepBytesMax = 32 << 20
+
 // flushGroups proposes what the step gathered. It reports whether anything was proposed.
 func (e *Engine) flushGroups() bool {
 	proposed := false
@@ -122,7 +128,7 @@ func (e *Engine) flushGroups() bool {
 		if e.groups[g.id] != g {
 			continue
 		}
-		proposed = g.replica.Flush(at, e) || proposed
+		proposed = e.writeBytes < StepBytesMax && g.replica.Flush(at, e) || proposed
 		if g.replica.Dirty() {
 			e.markDirty(g)
 		}
@@ -137,7 +143,7 @@ func (e *Engine) flushAppends(out *event.Outputs) {
 	e.flushRetries(out)
 	if len(e.writes) > 0 {
 		done := persisting{e.writesTicket, e.writers, e.writes}
-		e.writes, e.writers = nil, nil
+		e.writes, e.writers, e.writeBytes = nil, nil, 0
 		if e.full != nil {
 			e.stalled = append(e.stalled, done)
 		} else {

@@ -24,6 +24,10 @@ func (i *ingest) Deliver(sub *route.Sub, m *route.Message) bool {
 		e.pubAckError(g, m.Reply, refused)
 		return true
 	}
+	if g.replica.Full() {
+		e.pubAckError(g, m.Reply, jsapi.CodeStreamTooManyRequests.Err())
+		return true
+	}
 	subject, hdr, payload := m.Subject, m.Header, m.Payload
 	if e.config.Plant.EarlyExpect {
 		var refused *jsapi.Error
@@ -44,7 +48,7 @@ func (e *Engine) refusesProposals(g *group) *jsapi.Error {
 		return jsapi.CodeStreamOffline.Err()
 	case e.failure != nil || e.full != nil:
 		return jsapi.CodeInsufficientResources.Err()
-	case g.replica.Full():
+	case g.replica.Jammed():
 		return jsapi.CodeStreamTooManyRequests.Err()
 	default:
 		return nil

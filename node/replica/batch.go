@@ -30,9 +30,22 @@ type Batch struct {
 // BatchBytesMax is the size from which a batch takes no more commands; it waits for the log.
 const BatchBytesMax = 1 << 20
 
-// WaitingBytesMax bounds the bytes that are proposed or gathered and not yet applied in one group. Beyond it new
-// commands are refused, so that publishers slow down before the log.
-const WaitingBytesMax = 128 << 20
+// WaitingBytesMax bounds the bytes that are proposed or gathered and not yet applied in one group, LoadBytesMax those in
+// all groups of a node. Beyond it new commands are refused, so that publishers slow down before the log.
+const (
+	WaitingBytesMax = 128 << 20
+	LoadBytesMax    = 2 * WaitingBytesMax
+)
+
+// ProposedBytesMax is the size from which a replica proposes nothing more at a time: what is left waits for the append to
+// end. No append grows beyond what the log takes by it.
+const ProposedBytesMax = 8 << 20
+
+// originBytes is about what a command takes in memory beside its bytes.
+const originBytes = 64
+
+// Load is what waits in all replicas of a node.
+type Load struct{ bytes int }
 
 // Origin is who waits for the command with the ordinal.
 func (b *Batch) Origin(ordinal int32) *Origin { return &b.origins[ordinal] }
@@ -50,17 +63,25 @@ func (b *Batch) Reply(ordinal int32) []byte {
 // Len is the number of commands.
 func (b *Batch) Len() int { return len(b.origins) }
 
-// Full reports whether the group has so much under way that commands are refused.
+// Full reports whether the group, or the node, has so much under way that messages are refused.
 func (r *Replica) Full() bool {
-	bytes := 0
-	for _, b := range r.waiting {
-		bytes += len(b.data)
-	}
-	if r.open != nil {
-		bytes += len(r.open.data)
-	}
-	return bytes >= WaitingBytesMax
+	return r.waitingBytes >= WaitingBytesMax || r.config.Load.bytes >= LoadBytesMax
 }
+
+// Jammed reports whether so much is under way that everything is refused. What is not a message finds room that messages
+// leave, so that acknowledgements are recorded while publishers are too fast.
+func (r *Replica) Jammed() bool {
+	return r.waitingBytes >= WaitingBytesMax/4*5 || r.config.Load.bytes >= LoadBytesMax/4*5
+}
+
+// load notes that bytes more, or fewer, wait.
+func (r *Replica) load(bytes int) {
+	r.waitingBytes += bytes
+	r.config.Load.bytes += bytes
+}
+
+// bytes is about what the batch takes in memory.
+func (b *Batch) bytes() int { return len(b.data) + len(b.replies) + originBytes*len(b.origins) }
 
 // Published is a message of a connection on its way into the log.
 type Published struct {
@@ -74,9 +95,11 @@ type Published struct {
 // Publish adds a message to the open batch. The slices are copied.
 func (r *Replica) Publish(m *Published) {
 	b := r.batch()
+	before := b.bytes()
 	b.data = command.AppendPublish(b.data, m.Subject, m.Header, m.Payload)
 	b.replies = append(b.replies, m.Reply...)
 	b.origins = append(b.origins, Origin{Conn: m.Conn, replyEnd: len(b.replies)})
+	r.load(b.bytes() - before)
 }
 
 // Propose adds a command to the open batch. done may be nil; see Origin.
@@ -87,9 +110,11 @@ func (r *Replica) Propose(c *command.Command, done func(result *effect.Effect)) 
 // ProposeFor is Propose for a command of a connection that gave a reply subject, which is copied.
 func (r *Replica) ProposeFor(c *command.Command, conn event.ConnID, reply []byte, done func(result *effect.Effect)) {
 	b := r.batch()
+	before := b.bytes()
 	b.data = command.Append(b.data, c)
 	b.replies = append(b.replies, reply...)
 	b.origins = append(b.origins, Origin{Conn: conn, Done: done, replyEnd: len(b.replies)})
+	r.load(b.bytes() - before)
 }
 
 // batch returns the open batch, opening one when there is none or the last is full.
@@ -106,6 +131,7 @@ func (r *Replica) batch() *Batch {
 		r.token++
 		r.open.token = r.token
 		r.open.data = command.AppendHeader(make([]byte, 0, r.sizeHint()), 0, r.token)
+		r.load(len(r.open.data))
 	}
 	return r.open
 }
@@ -113,28 +139,26 @@ func (r *Replica) batch() *Batch {
 // sizeHint guesses the size of the next batch by the last one, so that a batch is rarely copied while it grows. The
 // memory of a batch becomes the entry's and is never used again.
 func (r *Replica) sizeHint() int {
-	const least = 512
-	if n := len(r.waiting); n > 0 {
-		return max(least, len(r.waiting[n-1].data)*5/4)
-	}
-	return least
+	const least, most = 512, BatchBytesMax / 4
+	return min(max(least, r.lastBatchBytes*5/4), most)
 }
 
-// Dirty reports whether commands wait in the open batch.
-func (r *Replica) Dirty() bool { return r.open != nil }
+// Dirty reports whether commands wait to be proposed.
+func (r *Replica) Dirty() bool { return r.open != nil || r.proposed < len(r.waiting) }
 
-// Flush proposes the open batch, unless so many appends are under way that the batch better grows. It stamps the batch
-// with the leader's time, never earlier than the one before. It reports whether it proposed.
+// Flush proposes what has been gathered, unless so many appends are under way that batches better grow. It stamps them
+// with the leader's time, never earlier than the ones before. It reports whether it proposed.
 func (r *Replica) Flush(now event.Time, sink Sink) bool {
-	if r.open == nil || len(r.inFlight) >= InFlightMax || !r.leader || r.broken != nil {
+	if !r.Dirty() || len(r.inFlight) >= InFlightMax || !r.leader || r.broken != nil {
 		return false
 	}
 	r.time = max(now.Wall, r.time+1)
-	r.close()
-	for _, b := range r.waiting {
-		if binary.LittleEndian.Uint64(b.data[1:9]) != 0 {
-			continue
-		}
+	if r.open != nil {
+		r.close()
+	}
+	for bytes := 0; r.proposed < len(r.waiting) && bytes < ProposedBytesMax; r.proposed++ {
+		b := r.waiting[r.proposed]
+		bytes += len(b.data)
 		command.SetTime(b.data, r.time)
 		if err := r.node.Propose(b.data); err != nil {
 			// A leader without transfer in progress and without a size limit takes every proposal.
@@ -145,8 +169,9 @@ func (r *Replica) Flush(now event.Time, sink Sink) bool {
 	return true
 }
 
-// close moves the open batch to the ones that are to be proposed; Flush recognises them by their missing time.
+// close moves the open batch to the ones that are to be proposed.
 func (r *Replica) close() {
+	r.lastBatchBytes = len(r.open.data)
 	r.waiting = append(r.waiting, r.open)
 	r.open = nil
 }
@@ -163,6 +188,8 @@ func (r *Replica) resolve(entry []byte) *Batch {
 	n := copy(r.waiting, r.waiting[1:])
 	r.waiting[n] = nil
 	r.waiting = r.waiting[:n]
+	r.proposed--
+	r.load(-b.bytes())
 	return b
 }
 
@@ -182,14 +209,16 @@ func (r *Replica) abandon() {
 	if r.open != nil {
 		r.close()
 	}
-	for _, b := range r.waiting {
+	waiting := r.waiting
+	r.waiting, r.proposed = nil, 0
+	r.load(-r.waitingBytes)
+	for _, b := range waiting {
 		for i := range b.origins {
 			if done := b.origins[i].Done; done != nil {
 				done(nil)
 			}
 		}
 	}
-	r.waiting = nil
 	reads := r.reads
 	r.reads = nil
 	for _, rd := range reads {
@@ -231,11 +260,18 @@ func (r *Replica) runReads() {
 	} else if r.open != nil {
 		applied = r.open.token - 1
 	}
-	for len(r.reads) > 0 && r.reads[0].after <= applied {
-		done := r.reads[0].done
-		n := copy(r.reads, r.reads[1:])
-		r.reads[n] = read{}
-		r.reads = r.reads[:n]
-		done(true)
+	n := 0
+	for n < len(r.reads) && r.reads[n].after <= applied {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	due := append([]read(nil), r.reads[:n]...)
+	rest := copy(r.reads, r.reads[n:])
+	clear(r.reads[rest:])
+	r.reads = r.reads[:rest]
+	for i := range due {
+		due[i].done(true)
 	}
 }

@@ -81,6 +81,8 @@ type Config struct {
 	Volatile bool
 	// Boot distinguishes this run of the process from earlier ones; batch tokens are made from it.
 	Boot uint64
+	// Load is shared by all replicas of the node.
+	Load *Load
 	// Plant holds deliberate faults for the simulator; empty in production.
 	Plant Plant
 }
@@ -114,15 +116,19 @@ type Replica struct {
 	broken  error
 
 	open    *Batch
-	waiting []*Batch // proposed, oldest first
+	waiting []*Batch // proposed or to be proposed, oldest first
 	spare   []*Batch
 	token   uint64
 	time    int64 // of the newest proposed batch
 	reads   []read
 
-	unsavedBytes int
-	takenBytes   int // that the last Snapshot took from unsavedBytes
-	lastBytes    int
+	proposed     int // of waiting
+	waitingBytes int // of waiting and open
+
+	unsavedBytes   int
+	lastBatchBytes int // size of the last batch, a guess at that of the next
+	takenBytes     int // that the last Snapshot took from unsavedBytes
+	lastBytes      int
 }
 
 type appendInFlight struct {
@@ -214,10 +220,12 @@ func (r *Replica) Idle() bool {
 	return r.open == nil && len(r.waiting) == 0 && len(r.inFlight) == 0 && len(r.reads) == 0
 }
 
-// Fail stops the replica for good: its log can no longer be appended to. Reads of what is applied go on.
+// Fail stops the replica for good: its log can no longer be appended to. Who waits learns that the outcome is not known
+// here; reads of what is applied go on.
 func (r *Replica) Fail(err error) {
 	if r.broken == nil {
 		r.broken = err
+		r.abandon()
 	}
 }
 
