@@ -27,10 +27,12 @@ type worker struct {
 	mu      sync.Mutex
 	queue   []event.Op
 	bytes   int  // of the appends in queue
+	held    int  // bytes of blocks that are not written yet
 	busy    bool // somebody carries out operations
 	ordered bool // the chore is to be done
 	stopped bool
 	wakeup  chan struct{}
+	room    *sync.Cond  // held has become less
 	rest    *time.Timer // until it is time for idle
 	done    sync.WaitGroup
 }
@@ -38,6 +40,7 @@ type worker struct {
 func (w *worker) init(h *Host) {
 	w.host = h
 	w.wakeup = make(chan struct{}, 1)
+	w.room = sync.NewCond(&w.mu)
 	w.rest = time.NewTimer(IdleAfter)
 }
 
@@ -65,6 +68,42 @@ func (w *worker) submit(op event.Op) {
 			w.bytes += len(op.Writes[i].Entries[j].Data)
 		}
 	}
+	w.held += blockBytes(&op)
+}
+
+func blockBytes(op *event.Op) (bytes int) {
+	for i := range op.Blocks {
+		bytes += len(op.Blocks[i].Bytes)
+	}
+	return bytes
+}
+
+// HeldBytesMax is how many bytes of message blocks may wait to be written before the log waits for them: else a disk that
+// is slow with checkpoints and not with the log would fill the memory.
+const HeldBytesMax = 64 << 20
+
+// waitForRoom waits until few blocks are left to be written.
+func (w *worker) waitForRoom() {
+	w.mu.Lock()
+	for w.held > HeldBytesMax {
+		w.room.Wait()
+	}
+	w.mu.Unlock()
+}
+
+// wrote notes that operations are carried out.
+func (w *worker) wrote(batch []event.Op) {
+	bytes := 0
+	for i := range batch {
+		bytes += blockBytes(&batch[i])
+	}
+	if bytes == 0 {
+		return
+	}
+	w.mu.Lock()
+	w.held -= bytes
+	w.mu.Unlock()
+	w.room.Broadcast()
 }
 
 func (w *worker) wake() {
@@ -83,7 +122,7 @@ func (w *worker) drive(inline bool) {
 	case inline && w.bytes <= InlineBytesMax:
 		batch := w.begin()
 		w.mu.Unlock()
-		w.host.carryOut(batch)
+		w.carryOut(batch)
 		w.end()
 	default:
 		w.mu.Unlock()
@@ -158,7 +197,7 @@ func (w *worker) run() {
 		}
 		batch := w.begin()
 		w.mu.Unlock()
-		w.host.carryOut(batch)
+		w.carryOut(batch)
 		w.end()
 	}
 }
@@ -185,11 +224,17 @@ const CompletedBytesMax = 4 << 20
 
 // carryOut does the operations and brings their completions to the node: those of appends in one step, others in turns,
 // so that no read waits for the checkpoints behind it.
-func (h *Host) carryOut(batch []event.Op) {
+func (w *worker) carryOut(batch []event.Op) {
+	h := w.host
+	if w == &h.log {
+		h.store.waitForRoom()
+	}
 	var completions []event.Completion
 	for len(batch) > 0 {
 		n := turn(batch)
 		completions = h.node.Storage().Do(batch[:n], completions[:0])
+		w.wrote(batch[:n])
+		clear(batch[:n])
 		batch = batch[n:]
 		if len(completions) == 0 {
 			continue
@@ -209,9 +254,9 @@ func turn(batch []event.Op) int {
 	bytes := 0
 	for i := range batch {
 		switch batch[i].Kind {
-		case event.Persist, event.Keep, event.Drop:
-		case event.Fetch:
-			if bytes += int(batch[i].Loc.Size); bytes >= CompletedBytesMax {
+		case event.Persist, event.Drop:
+		case event.Keep, event.Fetch:
+			if bytes += blockBytes(&batch[i]) + int(batch[i].Loc.Size); bytes >= CompletedBytesMax {
 				return i + 1
 			}
 		default:

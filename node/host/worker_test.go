@@ -3,6 +3,9 @@ package host
 import (
 	"runtime"
 	"testing"
+
+	"weir/disk/msgstore"
+	"weir/node/event"
 )
 
 // TestWorkerStopsAfterAnAppendOfSomebodyElse stops a worker while whoever submitted an append carries it out.
@@ -53,4 +56,34 @@ func TestWorkOfOthersEndsTheRestOfTheWorker(t *testing.T) {
 	}
 	<-rested
 	w.stop()
+}
+
+// TestLogWaitsForBlocks holds the log back while more blocks wait to be written than fit into the memory for them.
+func TestLogWaitsForBlocks(t *testing.T) {
+	var w worker
+	w.init(nil)
+	block := event.Op{Kind: event.Keep, Blocks: []msgstore.BlockWrite{{Bytes: make([]byte, HeldBytesMax/2+1)}}}
+	w.submit(block)
+	w.waitForRoom()
+	w.submit(block)
+	done := make(chan bool)
+	released := false
+	go func() {
+		w.waitForRoom()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		done <- released
+	}()
+	w.mu.Lock()
+	released = true
+	batch := w.begin()
+	w.mu.Unlock()
+	w.wrote(batch[:1])
+	if !<-done {
+		t.Fatal("the log went on before there was room")
+	}
+	w.wrote(batch[1:])
+	if w.held != 0 {
+		t.Fatalf("%d bytes are still held", w.held)
+	}
 }
