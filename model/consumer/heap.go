@@ -9,7 +9,8 @@ type hint struct {
 func (h hint) less(o hint) bool { return h.at < o.at || h.at == o.at && h.seq < o.seq }
 
 // heap is a binary heap of hints with the least one on top. Pushing hints in ascending order, which is the usual case,
-// costs O(1).
+// costs O(1). It is package heap for one type: each delivery and each ack pass here, and comparing in place takes half the
+// time of calling what compares.
 type heap struct {
 	hints []hint
 }

@@ -1,12 +1,15 @@
 package delivery
 
+import "weir/model/heap"
+
 // timer is one deadline of one line.
 type timer struct {
 	at  int64
 	key key
 }
 
-func (t timer) before(o timer) bool {
+// Before orders by time; what comes at one time has an order of its own, so that runs can be repeated.
+func (t timer) Before(o timer) bool {
 	switch {
 	case t.at != o.at:
 		return t.at < o.at
@@ -16,62 +19,28 @@ func (t timer) before(o timer) bool {
 	return t.key.id < o.key.id
 }
 
-// timers is a heap of deadlines. A line that gets an earlier deadline adds another; one that fires and is not the one
+// timers holds deadlines. A line that gets an earlier deadline adds another; one that fires and is not the one
 // that its line has armed is ignored.
 type timers struct {
-	heap []timer
+	heap heap.Heap[timer]
 }
 
+// next is the earliest deadline; 0 when there is none.
 func (t *timers) next() int64 {
-	if len(t.heap) == 0 {
+	if t.heap.Len() == 0 {
 		return 0
 	}
-	return t.heap[0].at
+	return t.heap.Top().at
 }
 
-func (t *timers) push(e timer) {
-	t.heap = append(t.heap, e)
-	i := len(t.heap) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !e.before(t.heap[parent]) {
-			break
-		}
-		t.heap[i] = t.heap[parent]
-		i = parent
-	}
-	t.heap[i] = e
-}
+func (t *timers) push(e timer) { t.heap.Push(e) }
 
 // pop removes and returns the earliest deadline when now has reached it.
 func (t *timers) pop(now int64) (timer, bool) {
-	if len(t.heap) == 0 || t.heap[0].at > now {
+	if t.heap.Len() == 0 || t.heap.Top().at > now {
 		return timer{}, false
 	}
-	top := t.heap[0]
-	last := len(t.heap) - 1
-	e := t.heap[last]
-	t.heap = t.heap[:last]
-	if last == 0 {
-		return top, true
-	}
-	i := 0
-	for {
-		child := 2*i + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && t.heap[child+1].before(t.heap[child]) {
-			child++
-		}
-		if !t.heap[child].before(e) {
-			break
-		}
-		t.heap[i] = t.heap[child]
-		i = child
-	}
-	t.heap[i] = e
-	return top, true
+	return t.heap.Pop(), true
 }
 
 // arm makes sure that the line is ticked at the given time at the latest.

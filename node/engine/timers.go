@@ -1,9 +1,11 @@
 package engine
 
-// timers is a heap of deadlines. Entries are never removed before their time: an owner that no longer wants one notices
-// when it fires, by its own record of what is armed.
+import "weir/model/heap"
+
+// timers holds deadlines. Entries are never removed before their time: an owner that no longer wants one notices when it
+// fires, by its own record of what is armed.
 type timers struct {
-	heap []timer
+	heap heap.Heap[timer]
 }
 
 // timer is one deadline of one owner.
@@ -24,7 +26,8 @@ const (
 	unreadableTimer
 )
 
-func (t timer) before(o timer) bool {
+// Before orders by time; what comes at one time has an order of its own, so that runs can be repeated.
+func (t timer) Before(o timer) bool {
 	if t.at != o.at {
 		return t.at < o.at
 	}
@@ -36,47 +39,18 @@ func (t timer) before(o timer) bool {
 
 // next is the earliest deadline; 0 when there is none.
 func (t *timers) next() int64 {
-	if len(t.heap) == 0 {
+	if t.heap.Len() == 0 {
 		return 0
 	}
-	return t.heap[0].at
+	return t.heap.Top().at
 }
 
-func (t *timers) push(e timer) {
-	t.heap = append(t.heap, e)
-	i := len(t.heap) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !t.heap[i].before(t.heap[parent]) {
-			return
-		}
-		t.heap[i], t.heap[parent] = t.heap[parent], t.heap[i]
-		i = parent
-	}
-}
+func (t *timers) push(e timer) { t.heap.Push(e) }
 
 // pop removes and returns the earliest deadline that is not after now.
 func (t *timers) pop(now int64) (timer, bool) {
-	if len(t.heap) == 0 || t.heap[0].at > now {
+	if t.heap.Len() == 0 || t.heap.Top().at > now {
 		return timer{}, false
 	}
-	top := t.heap[0]
-	last := len(t.heap) - 1
-	t.heap[0] = t.heap[last]
-	t.heap = t.heap[:last]
-	i := 0
-	for {
-		child := 2*i + 1
-		if child >= last {
-			return top, true
-		}
-		if child+1 < last && t.heap[child+1].before(t.heap[child]) {
-			child++
-		}
-		if !t.heap[child].before(t.heap[i]) {
-			return top, true
-		}
-		t.heap[i], t.heap[child] = t.heap[child], t.heap[i]
-		i = child
-	}
+	return t.heap.Pop(), true
 }

@@ -20,10 +20,10 @@ func TestTimersFireInOrderAndNotEarly(t *testing.T) {
 			}
 			now := rapid.Int64Range(0, 20).Draw(t, "now")
 			slices.SortFunc(naive, func(a, b timer) int {
-				if a.before(b) {
+				if a.Before(b) {
 					return -1
 				}
-				if b.before(a) {
+				if b.Before(a) {
 					return 1
 				}
 				return 0

@@ -5,6 +5,7 @@
 package sched
 
 import (
+	"weir/model/heap"
 	"weir/sim/keyed"
 	"weir/spec/assert"
 )
@@ -46,9 +47,9 @@ const LenMax = 1 << 20
 // epochEvents is how many pushes pass between two redrawings of priorities.
 const epochEvents = 2000
 
-// Queue is a binary heap of events. The zero value is a FIFO queue.
+// Queue holds events by their time. The zero value is a FIFO queue.
 type Queue struct {
-	heap []Event
+	heap heap.Heap[Event]
 	seq  uint64
 	mode Mode
 	key  keyed.Key
@@ -58,14 +59,14 @@ type Queue struct {
 func New(mode Mode, key keyed.Key) *Queue { return &Queue{mode: mode, key: key} }
 
 // Len is the number of events in the queue.
-func (q *Queue) Len() int { return len(q.heap) }
+func (q *Queue) Len() int { return q.heap.Len() }
 
 // Next is the time of the earliest event; the queue is not empty.
-func (q *Queue) Next() int64 { return q.heap[0].At }
+func (q *Queue) Next() int64 { return q.heap.Top().At }
 
 // Push adds an event.
 func (q *Queue) Push(e Event) {
-	assert.True(len(q.heap) < LenMax, "events under way < max", uint64(len(q.heap)), LenMax)
+	assert.True(q.heap.Len() < LenMax, "events under way < max", uint64(q.heap.Len()), LenMax)
 	q.seq++
 	e.seq = q.seq
 	switch q.mode {
@@ -78,59 +79,24 @@ func (q *Queue) Push(e Event) {
 	default:
 		assert.Unreachable("tie mode", uint64(q.mode))
 	}
-	q.heap = append(q.heap, e)
-	q.up(len(q.heap) - 1)
+	q.heap.Push(e)
 }
 
 // Pop removes and returns the earliest event; false when there is none.
 func (q *Queue) Pop() (Event, bool) {
-	if len(q.heap) == 0 {
+	if q.heap.Len() == 0 {
 		return Event{}, false
 	}
-	top := q.heap[0]
-	last := len(q.heap) - 1
-	q.heap[0] = q.heap[last]
-	q.heap[last] = Event{}
-	q.heap = q.heap[:last]
-	q.down(0)
-	return top, true
+	return q.heap.Pop(), true
 }
 
-func (q *Queue) less(i, j int) bool {
-	a, b := &q.heap[i], &q.heap[j]
-	if a.At != b.At {
-		return a.At < b.At
+// Before orders by time, then by the tie mode, then by when the event was pushed.
+func (e Event) Before(o Event) bool {
+	if e.At != o.At {
+		return e.At < o.At
 	}
-	if a.tie != b.tie {
-		return a.tie < b.tie
+	if e.tie != o.tie {
+		return e.tie < o.tie
 	}
-	return a.seq < b.seq
-}
-
-func (q *Queue) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !q.less(i, parent) {
-			return
-		}
-		q.heap[i], q.heap[parent] = q.heap[parent], q.heap[i]
-		i = parent
-	}
-}
-
-func (q *Queue) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(q.heap) {
-			return
-		}
-		if child+1 < len(q.heap) && q.less(child+1, child) {
-			child++
-		}
-		if !q.less(child, i) {
-			return
-		}
-		q.heap[i], q.heap[child] = q.heap[child], q.heap[i]
-		i = child
-	}
+	return e.seq < o.seq
 }
