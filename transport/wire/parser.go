@@ -224,6 +224,10 @@ func (p *Parser) takePayload(data []byte) int {
 	}
 	p.carry = append(p.carry, data[:n]...)
 	p.missingBytes -= n
+	if p.missingBytes == 1 && p.carry[len(p.carry)-1] != '\r' {
+		// Whoever ends lines by LF alone would wait for an answer, and the parser for the byte behind it.
+		p.failure = FailureVerb
+	}
 	return n
 }
 

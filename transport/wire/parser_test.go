@@ -237,6 +237,22 @@ func TestBatchIsBounded(t *testing.T) {
 	}
 }
 
+func TestPayloadWithoutLineEndFailsAtItsFirstByte(t *testing.T) {
+	for _, chunks := range [][]string{{"PUB a 2\nhi\n"}, {"PUB a 2\r\nhi", "x"}, {"PUB a 0\r\n", "P"}} {
+		p := NewParser(Limits{ControlLineBytes: 4096, PayloadBytes: 1 << 20})
+		var err error
+		for i, chunk := range chunks {
+			if err != nil {
+				t.Errorf("%q fails before chunk %d: %v", chunks, i, err)
+			}
+			_, _, err = p.Feed([]byte(chunk), nil)
+		}
+		if err != FailureVerb {
+			t.Errorf("%q: got %v, want %v", chunks, err, FailureVerb)
+		}
+	}
+}
+
 func TestFailureRepeats(t *testing.T) {
 	p := NewParser(Limits{ControlLineBytes: 10})
 	_, _, first := p.Feed([]byte("X"), nil)
