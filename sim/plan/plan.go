@@ -151,6 +151,8 @@ const (
 	OpFetch = "fetch"
 	// OpConsumer asks for the state of consumer W.
 	OpConsumer = "consumer"
+	// OpScratch lives through the whole life of a stream of its own, twice under one name, with N messages each time.
+	OpScratch = "scratch"
 	// OpWatch watches key K (-1: all) of stream T with an ordered push consumer until the connection ends.
 	OpWatch = "watch"
 )

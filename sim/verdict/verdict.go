@@ -55,6 +55,9 @@ func Judge(p *plan.Plan, o *workload.Observations) []Finding {
 	for i := range p.Consumers {
 		found = append(found, consumer(p, o, i)...)
 	}
+	for _, w := range o.Wrong {
+		found = append(found, Finding{Class: "incarnation", At: w.At, Detail: w.Detail})
+	}
 	for _, w := range o.Watches {
 		found = append(found, watch(p, o, w)...)
 	}

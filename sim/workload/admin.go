@@ -130,7 +130,7 @@ func (l *Workload) createConsumer(i int) {
 
 // rottenRounds is how often the administrator pulls from a consumer of a damaged stream before it gives up: the stream
 // may rightly have stopped at a message that cannot be read.
-const rottenRounds = 20
+const rottenRounds = 8
 
 // Drain lets the administrator take and acknowledge everything that the consumers still have to deliver. done is set
 // when every consumer says that nothing is left, or that it cannot be reached for a reason that waiting does not mend.

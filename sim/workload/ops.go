@@ -32,6 +32,8 @@ func (c *client) perform(op *plan.Op) {
 		c.deleteMsg(op)
 	case plan.OpFetch:
 		c.fetch(op.Consumer, op.N, op.Wait, func() { c.finished() })
+	case plan.OpScratch:
+		c.scratch(op)
 	case plan.OpConsumer:
 		call := c.load.world.Now()
 		c.request(request{subject: c.load.consumerInfoSubject(op.Consumer)}, func(m *message) {

@@ -32,6 +32,8 @@ type Observations struct {
 	// Deliveries and Acks are what pull consumers did, in the order of their times.
 	Deliveries []Delivery
 	Acks       []Ack
+	// Wrong are answers that clients with a stream of their own knew to be wrong.
+	Wrong []Wrong
 	// Watches are the watches that were established.
 	Watches []*Watch
 	// Finals are the read-backs of the streams, by the index of the stream; nil when the stream was not available.
@@ -69,6 +71,13 @@ type Delivery struct {
 	Subject string
 	// Boot is the incarnation of the node that delivered it.
 	Boot int
+}
+
+// Wrong is an answer that contradicts what the only client of a stream did.
+type Wrong struct {
+	// At is when it came, Detail what it was.
+	At     int64
+	Detail string
 }
 
 // AckKind is what a client answered to a delivery.

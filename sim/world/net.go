@@ -14,15 +14,14 @@ type Link struct {
 	// Client is the client at the other end.
 	Client int
 
-	gen            uint32
-	nodeOpen       bool // the node may still hear of it
-	clientOpen     bool // the client may still hear of it
-	toNode         int64
-	toClient       int64
-	parser         *wire.Parser
-	refused        bool
-	sends          uint64
-	closeAfterSent bool
+	gen        uint32
+	nodeOpen   bool // the node may still hear of it
+	clientOpen bool // the client may still hear of it
+	toNode     int64
+	toClient   int64
+	parser     *wire.Parser
+	refused    bool
+	sends      uint64
 }
 
 // Open says whether the client may use the link.
