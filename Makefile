@@ -4,6 +4,7 @@
 #   make test [SEEDS=100]                                vet, staticcheck, all tests, simulated seeds
 #   make check                                           vet, staticcheck and the architecture test alone
 #   make sim [SEEDS=500] [FROM=0]                        simulate seeds
+#   make crash [WORKLOADS=1000]                         crash the storage at every disk call of generated workloads
 #   make bench [ARGS="--quick"]                          measure beside the reference server
 #   make fuzz [FUZZTIME=60s]                             fuzz every parser and decoder in turn
 
@@ -14,9 +15,10 @@ DIR ?= ./data
 SEEDS ?= 100
 FROM ?= 0
 FUZZTIME ?= 60s
+WORKLOADS ?= 1000
 ARGS ?=
 
-.PHONY: run cluster build test check sim bench fuzz
+.PHONY: run cluster build test check sim crash bench fuzz
 
 build:
 	$(GO) build -o bin/weir ./cmd/weir
@@ -37,6 +39,9 @@ test:
 
 sim: build
 	bin/weir sim --nodes 1 --seeds $(SEEDS) --from $(FROM) $(ARGS)
+
+crash:
+	CRASH_WORKLOADS=$(WORKLOADS) CRASH_FROM=0 $(GO) test ./sim/crash -run Crashes -timeout 2h -v
 
 bench: build
 	bin/weir bench $(ARGS)

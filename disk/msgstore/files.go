@@ -212,6 +212,26 @@ func (f *Files) Read(loc Loc) (Msg, error) {
 	return m, err
 }
 
+// Erase overwrites subject, header and payload of a message with zeros. Its place, sequence and time stay, so that the
+// block can still be read; the index must not hand the place out any more. It is durable after the next Sync.
+func (f *Files) Erase(loc Loc) error {
+	data, ok := f.held(loc)
+	if !ok {
+		file, err := f.file(loc.Block)
+		if err != nil {
+			return missing(loc.Block, err)
+		}
+		data = make([]byte, loc.Size)
+		if err := readFull(file, data, int64(loc.Offset)); err != nil {
+			return fmt.Errorf("read message %d at offset %d of block %d: %w", loc.Seq, loc.Offset, loc.Block, err)
+		}
+		if err := checkMessage(data, loc.Block, int(loc.Offset)); err != nil {
+			return err
+		}
+	}
+	return f.Write([]BlockWrite{{Block: loc.Block, Offset: int64(loc.Offset), Bytes: eraseMessage(data, loc)}})
+}
+
 // held returns the bytes of a message that a full disk refused.
 func (f *Files) held(loc Loc) ([]byte, bool) {
 	for i := range f.unwritten {

@@ -175,6 +175,17 @@ func checkMessage(data []byte, id BlockID, offset int) error {
 	return nil
 }
 
+// eraseMessage returns the message at data[0], which has been checked, with zeros for its contents.
+func eraseMessage(data []byte, loc Loc) []byte {
+	size, ok := frameSize(data)
+	assert.True(ok, "a checked message has its size", uint64(len(data)))
+	erased := append([]byte(nil), data[:size]...)
+	clear(erased[headBytes:])
+	erased[24] = 0 // no longer compressed
+	binary.LittleEndian.PutUint32(erased, record.Checksum(seedOf(loc.Block, int(loc.Offset)), erased[4:]))
+	return erased
+}
+
 // decodeMessage reads the message at data[0], which has been checked. The slices alias data unless the payload was
 // compressed.
 func decodeMessage(data []byte) (Msg, error) {

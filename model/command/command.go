@@ -60,7 +60,8 @@ const (
 	Tick Kind = 10
 	// Purge removes messages: Text (filter, "" for all), StreamSeq (remove below; 0: no bound), Keep.
 	Purge Kind = 11
-	// DeleteMsg removes one message: StreamSeq.
+	// DeleteMsg removes one message: StreamSeq, and Keep when its bytes may stay on the disk until their block is rewritten
+	// (1; 0: they are overwritten).
 	DeleteMsg Kind = 12
 	// PutStream brings the stream's configuration to a version of the catalog: Config, Version.
 	PutStream Kind = 13
@@ -114,7 +115,7 @@ type Command struct {
 	MaxBytes uint64
 	// Delay is the delay of a Nak in nanoseconds.
 	Delay int64
-	// Keep is the number of messages that a Purge leaves; 0: no such rule.
+	// Keep is the number of messages that a Purge leaves, 0: no such rule; or 1 for a DeleteMsg that leaves the bytes.
 	Keep uint64
 	// Version is the configuration version (PutStream) or the incarnation (DeleteStream).
 	Version uint64
@@ -180,7 +181,7 @@ func appendBody(b []byte, c *Command) []byte {
 		b = appendBytes(b, c.Text)
 		return appendUvarints(b, c.StreamSeq, c.Keep)
 	case DeleteMsg:
-		return binary.AppendUvarint(b, c.StreamSeq)
+		return appendUvarints(b, c.StreamSeq, c.Keep)
 	case Reset:
 		return appendUvarints(b, c.Consumer, c.StreamSeq)
 	case PutStream:

@@ -93,7 +93,7 @@ func (f *fields) decode(c *Command) {
 	case Purge:
 		c.Text, c.StreamSeq, c.Keep = f.bytes(), f.uvarint(), f.uvarint()
 	case DeleteMsg:
-		c.StreamSeq = f.uvarint()
+		c.StreamSeq, c.Keep = f.uvarint(), f.uvarint()
 	case Reset:
 		c.Consumer, c.StreamSeq = f.uvarint(), f.uvarint()
 	case PutStream:

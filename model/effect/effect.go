@@ -19,7 +19,7 @@ const (
 	Result Kind = 1
 	// Store keeps the bytes of a message: Seq, Time, Subject, Header, Payload (these alias the entry).
 	Store Kind = 2
-	// Forget drops the messages with sequences in [Seq, N].
+	// Forget drops the messages with sequences in [Seq, N]; Flag when their bytes are to be overwritten as well.
 	Forget Kind = 3
 	// Handoff sends one message to a request of a consumer: Consumer, Token, Seq, ConsumerSeq, Deliveries, N (messages
 	// that still match after this one), Time (of the message).

@@ -23,6 +23,16 @@ func (m *Machine) forget(first, last uint64) {
 	e.Cmd, e.Seq, e.N = m.batch.Cmd, first, last
 }
 
+// erase asks for the bytes of a message that was just forgotten to be overwritten.
+func (m *Machine) erase(seq uint64) {
+	for i := len(m.out.Effects) - 1; i >= 0; i-- {
+		if e := &m.out.Effects[i]; e.Kind == effect.Forget && e.Seq <= seq && seq <= e.N {
+			e.Flag = true
+			return
+		}
+	}
+}
+
 // purge removes messages: all, those below a sequence, those of a filter, or all but the newest few of either.
 func (m *Machine) purge(c *command.Command) {
 	filter := string(c.Text)
@@ -153,6 +163,9 @@ func (m *Machine) deleteMsg(c *command.Command) {
 		m.refuse(jsapi.CodeSequenceNotFound.With(strconv.FormatUint(seq, 10)))
 	default:
 		m.remove(seq, consumer.Deleted)
+		if c.Keep == 0 {
+			m.erase(seq)
+		}
 		m.result().N = 1
 	}
 }

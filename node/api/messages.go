@@ -38,8 +38,8 @@ func (c *call) streamPurge(body []byte) {
 	})
 }
 
-// msgDelete answers STREAM.MSG.DELETE. Whether the bytes are overwritten is up to storage; the message is gone either
-// way.
+// msgDelete answers STREAM.MSG.DELETE. The bytes are overwritten unless the request says that they need not be; the
+// message is gone either way.
 func (c *call) msgDelete(body []byte) {
 	if emptyBody(body) {
 		c.refuse(jsapi.CodeBadRequest.Err())
@@ -51,6 +51,9 @@ func (c *call) msgDelete(body []byte) {
 	}
 	c.lookup(func(entry *meta.Stream) {
 		del := command.Command{Kind: command.DeleteMsg, StreamSeq: request.Seq}
+		if request.NoErase {
+			del.Keep = 1
+		}
 		c.backend.Propose(entry.Group, &del, func(r *effect.Effect) {
 			if r.Err != nil {
 				c.refuse(c.orGone(entry, r.Err))

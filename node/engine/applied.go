@@ -30,6 +30,9 @@ func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effe
 			g.index.Append(msgstore.Msg{Seq: f.Seq, Time: f.Time, Subject: f.Subject, Header: f.Header, Payload: f.Payload})
 			e.touch(g)
 		case effect.Forget:
+			if f.Flag {
+				e.erase(g, f.Seq, f.N)
+			}
 			g.index.ForgetRange(f.Seq, f.N)
 			e.touch(g)
 		case effect.Result:

@@ -83,6 +83,7 @@ type Engine struct {
 	copies         []*group // those that may have blocks to copy
 	active         []*group // those that applied something since they last rested
 	drops          []event.Op
+	erases         []event.Op   // messages to be overwritten
 	stalled        []persisting // appends that wait for space on the disk, oldest first
 	retries        []persisting // those of them that are tried again in this step
 	watches        map[watchKey]*route.Watch
@@ -130,7 +131,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	}
 	e.desk = delivery.NewDesk((*desk)(e), delivery.Config{Boot: config.Boot})
 	e.api = api.New(api.Config{
-		ServerName: config.ServerName, Domain: config.JetStream.Domain, Strict: config.JetStream.Strict,
+		ServerName: config.ServerName, Domain: config.JetStream.Domain, SystemAccount: config.SystemAccount, Strict: config.JetStream.Strict,
 		PendingBytes: int(config.Limits.PendingBytes),
 	}, api.Backend{State: (*backend)(e), Groups: (*backend)(e), Broker: (*backend)(e)})
 	for i := range recovered {

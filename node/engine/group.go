@@ -163,6 +163,9 @@ func (e *Engine) flushAppends(out *event.Outputs) {
 	}
 	clear(e.touched)
 	e.touched = e.touched[:0]
+	// After the blocks: what is overwritten may have been laid out in this step.
+	out.Storage = append(out.Storage, e.erases...)
+	e.erases = e.erases[:0]
 }
 
 // boundCache keeps the memory of message blocks on disk within the cache's budget: a group that makes it overflow gives

@@ -24,6 +24,19 @@ const (
 	FetchesWaitingMax = 100_000
 )
 
+// erase has the bytes of messages in [first, last] overwritten that are about to be forgotten. Copies in the log are
+// overwritten when its segments are used again.
+func (e *Engine) erase(g *group, first, last uint64) {
+	if !g.durable() {
+		return
+	}
+	for seq := first; seq <= last; seq++ {
+		if loc, ok := g.index.Lookup(seq); ok {
+			e.erases = append(e.erases, event.Op{Kind: event.Erase, Group: g.id, Loc: loc})
+		}
+	}
+}
+
 // fetch gets the bytes of a message: at once when they are in memory, else from the disk in a later step. done gets nil
 // when the message is not there any more, and an error when it is and can not be read: damage is not absence. What it
 // gets is valid during the call and not changed.

@@ -25,6 +25,9 @@ const (
 	Save
 	// Rewrite copies the live messages of a block into a new block: Ticket, Group, Block.
 	Rewrite
+	// Erase overwrites the bytes of a message that is about to be forgotten: Group, Loc. It has no completion; what it
+	// writes is durable with the next Save.
+	Erase
 	// Drop removes the files of a group that has ended in the log: Ticket, Group. They are renamed to a quarantine and
 	// reaped later.
 	Drop

@@ -167,6 +167,9 @@ func (s *Storage) do(op *event.Op, done []event.Completion) []event.Completion {
 	case event.Keep:
 		s.keep(op)
 		return done
+	case event.Erase:
+		s.erase(op)
+		return done
 	case event.Fetch:
 		c.Message, c.Err = s.files(op.Group).blocks.Read(op.Loc)
 	case event.Save:
@@ -185,6 +188,12 @@ func (s *Storage) do(op *event.Op, done []event.Completion) []event.Completion {
 // otherwise shows at the next Save, which the ranges have to be durable for.
 func (s *Storage) keep(op *event.Op) {
 	_ = s.files(op.Group).blocks.Write(op.Blocks)
+}
+
+// erase overwrites a message. A failure shows at the next Save, as that of a keep; a message that is damaged already has
+// nothing left to be overwritten with care for.
+func (s *Storage) erase(op *event.Op) {
+	_ = s.files(op.Group).blocks.Erase(op.Loc)
 }
 
 // save makes a checkpoint durable, after everything that it refers to.
