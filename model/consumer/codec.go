@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir/model/fields"
 	"weir/model/jsapi"
 )
 
@@ -27,8 +28,8 @@ func (s *State) AppendState(dst []byte) []byte {
 	dst = append(dst, codecVersion)
 	dst = binary.AppendUvarint(dst, s.id)
 	dst = binary.AppendVarint(dst, s.created)
-	dst = appendText(dst, s.name)
-	dst = appendText(dst, string(s.config.AppendJSON(nil)))
+	dst = fields.AppendText(dst, s.name)
+	dst = fields.AppendText(dst, string(s.config.AppendJSON(nil)))
 	dst = binary.AppendUvarint(dst, s.cursor)
 	dst = appendPosition(dst, s.delivered)
 	dst = appendPosition(dst, s.floor)
@@ -67,11 +68,6 @@ func (p *pendingSet) append(dst []byte) []byte {
 	return dst
 }
 
-func appendText(dst []byte, text string) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(text)))
-	return append(dst, text...)
-}
-
 func appendPosition(dst []byte, p Position) []byte {
 	dst = binary.AppendUvarint(dst, p.Consumer)
 	dst = binary.AppendUvarint(dst, p.Stream)
@@ -80,18 +76,18 @@ func appendPosition(dst []byte, p Position) []byte {
 
 // RestoreState reads what AppendState wrote. The log must already be in the state in which it was then; data is not kept.
 func RestoreState(data []byte, log Log, options Options) (*State, error) {
-	r := decoder{rest: data}
-	if r.byte() != codecVersion {
+	r := fields.NewReader(data)
+	if r.Byte() != codecVersion {
 		return nil, fmt.Errorf("%w: version of %d bytes", ErrMalformed, len(data))
 	}
 	s := &State{log: log, options: options}
-	s.id, s.created, s.name = r.uvarint(), r.varint(), string(r.bytes())
-	config := r.bytes()
-	s.cursor, s.delivered, s.floor, s.numPending = r.uvarint(), r.position(), r.position(), r.uvarint()
-	s.skip = r.skipList()
-	r.pendingSet(&s.pending)
-	if r.bad || len(r.rest) > 0 {
-		return nil, fmt.Errorf("%w: %d of %d bytes are left", ErrMalformed, len(r.rest), len(data))
+	s.id, s.created, s.name = r.Uvarint(), r.Varint(), string(r.Bytes())
+	config := r.Bytes()
+	s.cursor, s.delivered, s.floor, s.numPending = r.Uvarint(), takePosition(&r), takePosition(&r), r.Uvarint()
+	s.skip = takeSkipList(&r)
+	s.pending.take(&r)
+	if !r.Done() {
+		return nil, fmt.Errorf("%w: %d of %d bytes are left", ErrMalformed, r.Len(), len(data))
 	}
 	var err error
 	if s.config, err = jsapi.ParseConsumerConfig(config); err != nil {
@@ -105,78 +101,21 @@ func RestoreState(data []byte, log Log, options Options) (*State, error) {
 	return s, nil
 }
 
-// decoder takes the parts of an encoded state in order; bad becomes true, and stays so, when one does not fit.
-type decoder struct {
-	rest []byte
-	bad  bool
+func takePosition(r *fields.Reader) Position {
+	return Position{Consumer: r.Uvarint(), Stream: r.Uvarint(), Last: r.Varint()}
 }
 
-func (r *decoder) byte() byte {
-	if len(r.rest) == 0 {
-		r.bad = true
-		return 0
-	}
-	b := r.rest[0]
-	r.rest = r.rest[1:]
-	return b
-}
-
-func (r *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-func (r *decoder) varint() int64 {
-	v, n := binary.Varint(r.rest)
-	if n <= 0 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-func (r *decoder) bytes() []byte {
-	size := r.uvarint()
-	if r.bad || size > uint64(len(r.rest)) {
-		r.bad = true
-		return nil
-	}
-	b := r.rest[:size]
-	r.rest = r.rest[size:]
-	return b
-}
-
-func (r *decoder) position() Position {
-	return Position{Consumer: r.uvarint(), Stream: r.uvarint(), Last: r.varint()}
-}
-
-// count reads the length of a list whose elements take at least one byte each.
-func (r *decoder) count() int {
-	n := r.uvarint()
-	if r.bad || n > uint64(len(r.rest)) {
-		r.bad = true
-		return 0
-	}
-	return int(n)
-}
-
-func (r *decoder) skipList() skipList {
-	n := r.count()
+func takeSkipList(r *fields.Reader) skipList {
+	n := r.Count()
 	if n == 0 {
 		return skipList{}
 	}
 	seqs := make([]uint64, 0, n)
 	at := uint64(0)
 	for range n {
-		step := r.uvarint()
+		step := r.Uvarint()
 		if step == 0 || step >= removedBit-at {
-			r.bad = true
+			r.Fail()
 			return skipList{}
 		}
 		at += step
@@ -185,20 +124,20 @@ func (r *decoder) skipList() skipList {
 	return newSkipList(seqs)
 }
 
-func (r *decoder) pendingSet(p *pendingSet) {
+func (p *pendingSet) take(r *fields.Reader) {
 	var before entry
-	for range r.count() {
+	for range r.Count() {
 		e := entry{
-			seq: before.seq + r.uvarint(), cseq: before.cseq + r.uvarint(), last: before.last + r.varint(),
-			deliveries: uint32(r.uvarint()), phase: phase(r.byte()), deadline: never,
+			seq: before.seq + r.Uvarint(), cseq: before.cseq + r.Uvarint(), last: before.last + r.Varint(),
+			deliveries: uint32(r.Uvarint()), phase: phase(r.Byte()), deadline: never,
 		}
 		if e.phase < queued {
-			if wait := r.uvarint(); wait > 0 {
+			if wait := r.Uvarint(); wait > 0 {
 				e.deadline = e.last + int64(wait-1)
 			}
 		}
-		if r.bad || e.phase > queued || e.seq <= before.seq || e.cseq <= before.cseq {
-			r.bad = true
+		if r.Failed() || e.phase > queued || e.seq <= before.seq || e.cseq <= before.cseq {
+			r.Fail()
 			return
 		}
 		p.restore(e)

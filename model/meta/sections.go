@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"weir/model/fields"
 	"weir/model/jsapi"
 )
 
@@ -19,7 +20,6 @@ const (
 	headSection    uint64 = 0
 	sectionVersion        = 1
 	headSize              = 1 + 8 + 8 + 8
-	streamHeadSize        = 1 + 8
 )
 
 // ErrSection is returned for bytes that are no section of this version.
@@ -61,8 +61,7 @@ func appendStream(dst []byte, s *Stream) []byte {
 	dst = append(dst, sectionVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Created))
 	dst = binary.AppendUvarint(dst, s.Version)
-	dst = binary.AppendUvarint(dst, uint64(len(s.Account)))
-	dst = append(dst, s.Account...)
+	dst = fields.AppendText(dst, s.Account)
 	return append(dst, s.JSON...)
 }
 
@@ -93,22 +92,12 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 }
 
 func parseStream(data []byte) (*Stream, error) {
-	if len(data) < streamHeadSize {
-		return nil, fmt.Errorf("%w: %d bytes", ErrSection, len(data))
+	r := fields.NewReader(data[1:]) // what follows the version
+	s := &Stream{Created: int64(r.Fixed64()), Version: r.Uvarint(), Account: string(r.Bytes())}
+	if r.Failed() {
+		return nil, fmt.Errorf("%w: cut off in %d bytes", ErrSection, len(data))
 	}
-	s := &Stream{Created: int64(binary.LittleEndian.Uint64(data[1:]))}
-	rest := data[streamHeadSize:]
-	version, n := binary.Uvarint(rest)
-	if n <= 0 {
-		return nil, fmt.Errorf("%w: bad configuration version", ErrSection)
-	}
-	s.Version, rest = version, rest[n:]
-	size, n := binary.Uvarint(rest)
-	if n <= 0 || size > uint64(len(rest)-n) {
-		return nil, fmt.Errorf("%w: bad account", ErrSection)
-	}
-	s.Account, rest = string(rest[n:n+int(size)]), rest[n+int(size):]
-	config, err := jsapi.ParseStreamConfig(rest)
+	config, err := jsapi.ParseStreamConfig(r.Rest())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSection, err)
 	}

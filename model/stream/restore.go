@@ -1,12 +1,12 @@
 package stream
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
 	"weir/model/consumer"
+	"weir/model/fields"
 	"weir/model/jsapi"
 	"weir/model/subject"
 	"weir/spec/assert"
@@ -45,14 +45,16 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 	if m.restoring == nil {
 		m.restoring = &restoring{dedup: make(map[uint64]restoredWindow)}
 	}
-	r := reader{rest: data}
-	if r.byte() != sectionVersion {
+	r := fields.NewReader(data)
+	if r.Byte() != sectionVersion {
 		return fmt.Errorf("%w: section %#x has an unknown version", ErrMalformed, id)
 	}
 	var err error
 	switch chunk := id & sectionChunkMask; id &^ sectionChunkMask {
 	case headSection:
-		r.bad = chunk != 0
+		if chunk != 0 {
+			r.Fail()
+		}
 		err = m.restoreHead(&r)
 	case rowSection:
 		m.restoreRows(&r, chunk)
@@ -63,30 +65,29 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 	case dedupSection:
 		m.restoreDedup(&r, chunk)
 	case consumerSection:
-		m.restoring.consumers = append(m.restoring.consumers, restoredConsumer{id: chunk, data: append([]byte(nil), r.rest...)})
-		r.rest = nil
+		m.restoring.consumers = append(m.restoring.consumers, restoredConsumer{id: chunk, data: append([]byte(nil), r.Rest()...)})
 	default:
-		r.bad = true
+		r.Fail()
 	}
 	if err != nil {
 		return fmt.Errorf("restore section %#x: %w", id, err)
 	}
-	if r.bad || len(r.rest) > 0 {
-		return fmt.Errorf("%w: section %#x of %d bytes, %d are left", ErrMalformed, id, len(data), len(r.rest))
+	if !r.Done() {
+		return fmt.Errorf("%w: section %#x of %d bytes, %d are left", ErrMalformed, id, len(data), r.Len())
 	}
 	return nil
 }
 
-func (m *Machine) restoreHead(r *reader) error {
-	m.applied, m.clock = r.uvarint(), r.varint()
-	account, name := string(r.bytes()), string(r.bytes())
-	incarnation := r.uvarint()
-	m.created = r.varint()
+func (m *Machine) restoreHead(r *fields.Reader) error {
+	m.applied, m.clock = r.Uvarint(), r.Varint()
+	account, name := string(r.Bytes()), string(r.Bytes())
+	incarnation := r.Uvarint()
+	m.created = r.Varint()
 	if account != m.account || name != m.name || incarnation != m.incarnation {
 		return fmt.Errorf("%w: it belongs to incarnation %d of %q in %q", ErrMalformed, incarnation, name, account)
 	}
-	version := r.uvarint()
-	config, err := jsapi.ParseStreamConfig(r.bytes())
+	version := r.Uvarint()
+	config, err := jsapi.ParseStreamConfig(r.Bytes())
 	if err != nil {
 		return fmt.Errorf("restore stream %q: %w", name, err)
 	}
@@ -95,22 +96,22 @@ func (m *Machine) restoreHead(r *reader) error {
 	}
 	m.log.fileSizes = config.Storage == jsapi.FileStorage
 	m.setConfig(config, version)
-	m.strays = r.byte() != 0
-	m.log.first, m.log.last, m.log.lastTime = r.uvarint(), r.uvarint(), r.varint()
+	m.strays = r.Bool()
+	m.log.first, m.log.last, m.log.lastTime = r.Uvarint(), r.Uvarint(), r.Varint()
 	t := m.restoring
-	t.count, t.bytes = r.uvarint(), r.uvarint()
-	m.lastMsgID = string(r.bytes())
-	t.dedupFirst, t.dedupNext = r.uvarint(), r.uvarint()
-	m.consumers.lastID, t.consumerCount = r.uvarint(), r.uvarint()
-	t.digest = r.fixed64()
+	t.count, t.bytes = r.Uvarint(), r.Uvarint()
+	m.lastMsgID = string(r.Bytes())
+	t.dedupFirst, t.dedupNext = r.Uvarint(), r.Uvarint()
+	m.consumers.lastID, t.consumerCount = r.Uvarint(), r.Uvarint()
+	t.digest = r.Fixed64()
 	t.hasHead = true
 	return nil
 }
 
-func (m *Machine) restoreRows(r *reader, number uint64) {
-	count := r.uvarint()
-	if r.bad || count == 0 || count > pageRows || m.log.pages.pages[number] != nil {
-		r.bad = true
+func (m *Machine) restoreRows(r *fields.Reader, number uint64) {
+	count := r.Uvarint()
+	if r.Failed() || count == 0 || count > pageRows || m.log.pages.pages[number] != nil {
+		r.Fail()
 		return
 	}
 	capacity := count
@@ -120,10 +121,10 @@ func (m *Machine) restoreRows(r *reader, number uint64) {
 	p := &page{rows: make([]row, count, capacity)}
 	before := int64(0)
 	for i := range p.rows {
-		time := before + r.varint()
-		subjectID, size := r.uvarint(), r.uvarint()
+		time := before + r.Varint()
+		subjectID, size := r.Uvarint(), r.Uvarint()
 		if subjectID >= uint64(noSubject) || size>>1 >= sizeHasHeader {
-			r.bad = true
+			r.Fail()
 			return
 		}
 		p.rows[i] = row{time: time, subject: uint32(subjectID), size: uint32(size >> 1)}
@@ -135,23 +136,23 @@ func (m *Machine) restoreRows(r *reader, number uint64) {
 	m.log.pages.pages[number] = p
 }
 
-func (m *Machine) restoreSubjects(r *reader, chunk uint64) {
+func (m *Machine) restoreSubjects(r *fields.Reader, chunk uint64) {
 	table := &m.log.subjects
-	count, index := r.uvarint(), uint64(0)
+	count, index := r.Uvarint(), uint64(0)
 	for range count {
-		step := r.uvarint()
+		step := r.Uvarint()
 		index += step
-		text := r.bytes()
+		text := r.Bytes()
 		id := chunk*subjectChunk + index
-		if r.bad || step >= subjectChunk || index >= subjectChunk || id >= uint64(noSubject) || len(text) == 0 ||
+		if r.Failed() || step >= subjectChunk || index >= subjectChunk || id >= uint64(noSubject) || len(text) == 0 ||
 			table.taken(uint32(id)) {
-			r.bad = true
+			r.Fail()
 			return
 		}
 		before := table.index.Len()
 		table.place(uint32(id), string(text))
 		if table.index.Len() == before {
-			r.bad = true
+			r.Fail()
 			return
 		}
 		table.next = max(table.next, uint32(id)+1)
@@ -163,18 +164,18 @@ func (t *subjectTable) taken(id uint32) bool {
 	return int(id/subjectChunk) < len(t.chunks) && t.row(id).text != ""
 }
 
-func (m *Machine) restoreDedup(r *reader, chunk uint64) {
-	first, count := r.uvarint(), r.uvarint()
-	if r.bad || first/dedupChunk != chunk || count == 0 || count > dedupChunk-first%dedupChunk {
-		r.bad = true
+func (m *Machine) restoreDedup(r *fields.Reader, chunk uint64) {
+	first, count := r.Uvarint(), r.Uvarint()
+	if r.Failed() || first/dedupChunk != chunk || count == 0 || count > dedupChunk-first%dedupChunk {
+		r.Fail()
 		return
 	}
 	entries := make([]dedupEntry, count)
 	before := int64(0)
 	for i := range entries {
 		e := &entries[i]
-		copy(e.key[:], r.take(len(e.key)))
-		e.seq, e.time = r.uvarint(), before+r.varint()
+		copy(e.key[:], r.Take(uint64(len(e.key))))
+		e.seq, e.time = r.Uvarint(), before+r.Varint()
 		before = e.time
 	}
 	m.restoring.dedup[chunk] = restoredWindow{first: first, entries: entries}
@@ -253,63 +254,4 @@ func (m *Machine) restoreConsumers(t *restoring) error {
 		m.consumers.insert(e)
 	}
 	return nil
-}
-
-// reader takes the parts of a section in order; bad becomes true, and stays so, when one does not fit.
-type reader struct {
-	rest []byte
-	bad  bool
-}
-
-func (r *reader) take(n int) []byte {
-	if r.bad || n > len(r.rest) {
-		r.bad = true
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
-}
-
-func (r *reader) byte() byte {
-	if b := r.take(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (r *reader) fixed64() uint64 {
-	if b := r.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 || r.bad {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.rest)
-	if n <= 0 || r.bad {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-func (r *reader) bytes() []byte {
-	size := r.uvarint()
-	if r.bad || size > uint64(len(r.rest)) {
-		r.bad = true
-		return nil
-	}
-	return r.take(int(size))
 }

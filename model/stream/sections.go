@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"weir/model/fields"
 	"weir/spec/assert"
 )
 
@@ -92,19 +93,19 @@ func (m *Machine) AppendSection(dst []byte, id uint64) ([]byte, bool) {
 func (m *Machine) appendHead(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, m.applied)
 	dst = binary.AppendVarint(dst, m.clock)
-	dst = appendText(dst, m.account)
-	dst = appendText(dst, m.name)
+	dst = fields.AppendText(dst, m.account)
+	dst = fields.AppendText(dst, m.name)
 	dst = binary.AppendUvarint(dst, m.incarnation)
 	dst = binary.AppendVarint(dst, m.created)
 	dst = binary.AppendUvarint(dst, m.configVersion)
-	dst = appendText(dst, string(m.config.AppendJSON(nil)))
-	dst = appendBool(dst, m.strays)
+	dst = fields.AppendText(dst, string(m.config.AppendJSON(nil)))
+	dst = fields.AppendBool(dst, m.strays)
 	dst = binary.AppendUvarint(dst, m.log.first)
 	dst = binary.AppendUvarint(dst, m.log.last)
 	dst = binary.AppendVarint(dst, m.log.lastTime)
 	dst = binary.AppendUvarint(dst, m.log.live.Len())
 	dst = binary.AppendUvarint(dst, m.log.bytes)
-	dst = appendText(dst, m.lastMsgID)
+	dst = fields.AppendText(dst, m.lastMsgID)
 	dst = binary.AppendUvarint(dst, m.dedup.first)
 	dst = binary.AppendUvarint(dst, m.dedup.next)
 	dst = binary.AppendUvarint(dst, m.consumers.lastID)
@@ -158,7 +159,7 @@ func (m *Machine) appendSubjects(dst []byte, chunk uint64) ([]byte, bool) {
 			continue
 		}
 		dst = binary.AppendUvarint(dst, uint64(i-before))
-		dst = appendText(dst, rows[i].text)
+		dst = fields.AppendText(dst, rows[i].text)
 		before = i
 	}
 	return dst, true
@@ -188,17 +189,5 @@ func (m *Machine) appendConsumer(dst []byte, id uint64) ([]byte, bool) {
 	if e == nil {
 		return dst, false
 	}
-	return e.state.AppendState(appendBool(dst, e.refiltered)), true
-}
-
-func appendText(dst []byte, text string) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(text)))
-	return append(dst, text...)
-}
-
-func appendBool(dst []byte, value bool) []byte {
-	if value {
-		return append(dst, 1)
-	}
-	return append(dst, 0)
+	return e.state.AppendState(fields.AppendBool(dst, e.refiltered)), true
 }

@@ -3,6 +3,8 @@ package stream
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"weir/model/fields"
 )
 
 // The forms in which a live section says which messages of a page exist.
@@ -62,30 +64,30 @@ func (p *page) bounds() (lo, hi int) {
 }
 
 // restoreLive adds the messages of a chunk to the live set.
-func (m *Machine) restoreLive(r *reader, chunk uint64) {
+func (m *Machine) restoreLive(r *fields.Reader, chunk uint64) {
 	if chunk > SeqMax/liveChunkSeqs || m.log.live.CountRange(chunk*liveChunkSeqs, (chunk+1)*liveChunkSeqs-1) > 0 {
-		r.bad = true
+		r.Fail()
 		return
 	}
-	for number := chunk * livePages; number < (chunk+1)*livePages && !r.bad; number++ {
+	for number := chunk * livePages; number < (chunk+1)*livePages && !r.Failed(); number++ {
 		first := number * pageRows
-		switch form := r.byte(); form {
+		switch form := r.Byte(); form {
 		case liveNone:
 		case liveAll:
 			m.log.live.AddRange(first, first+pageRows-1)
 		case liveRun:
-			lo, hi := r.uvarint(), r.uvarint()
+			lo, hi := r.Uvarint(), r.Uvarint()
 			if lo > hi || hi >= pageRows {
-				r.bad = true
+				r.Fail()
 				return
 			}
 			m.log.live.AddRange(first+lo, first+hi)
 		case liveBits:
 			for i := range uint64(pageRows / 64) {
-				m.restoreWord(r.fixed64(), first+i*64)
+				m.restoreWord(r.Fixed64(), first+i*64)
 			}
 		default:
-			r.bad = true
+			r.Fail()
 		}
 	}
 }
