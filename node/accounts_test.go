@@ -71,14 +71,24 @@ func TestAccountWithoutJetStreamIsToldSo(t *testing.T) {
 		t.Errorf("INFO: %s", got)
 	}
 	r.pub(1, "$JS.API.STREAM.NAMES", "in.names", "")
-	if got := r.read(1); !strings.Contains(got, "NATS/1.0 503") {
+	if got := r.read(1); !strings.Contains(got, `stream_names_response","error":{"code":503,"err_code":10039`) {
 		t.Errorf("STREAM.NAMES: %s", got)
+	}
+	for _, to := range []string{"$JS.API.DIRECT.GET.S", "$JS.API.CONSUMER.MSG.NEXT.S.C", "$JS.ACK.S.C.1.1.1.1.1"} {
+		r.pub(1, to, "in.nobody", "")
+		if got := r.read(1); !strings.Contains(got, "NATS/1.0 503") {
+			t.Errorf("%s: %s", to, got)
+		}
 	}
 	r.open(2, `"user":"s","headers":true,"no_responders":true`)
 	r.send(2, "SUB in.> 1\r\n")
-	r.pub(2, "$JS.API.INFO", "in.info", "")
-	if got := r.read(2); !strings.Contains(got, "NATS/1.0 503") {
-		t.Errorf("system account: %s", got)
+	for to, kind := range map[string]string{
+		"INFO": "account_info_response", "STREAM.NAMES": "system_response", "DIRECT.GET.S": "system_response", "x": "system_response",
+	} {
+		r.pub(2, "$JS.API."+to, "in.sys", "")
+		if got := r.read(2); !strings.Contains(got, kind+`","error":{"code":503,"err_code":10039`) {
+			t.Errorf("system account, %s: %s", to, got)
+		}
 	}
 }
 

@@ -113,6 +113,8 @@ type Config struct {
 	ServerName, Domain string
 	// Strict refuses unknown JSON fields.
 	Strict bool
+	// SystemAccount is the account that has no streams, and is told so on every subject of the API.
+	SystemAccount string
 	// PendingBytes is the default and the cap of the bytes of one batch of a direct get.
 	PendingBytes int
 }
@@ -156,7 +158,9 @@ func (a *API) Total() jsapi.APIStats {
 // Handle answers the request, now or later.
 func (a *API) Handle(r *Request) Outcome {
 	e, args, ok := find(r.Subject)
-	if !ok {
+	if a.config.SystemAccount != "" && r.Account == a.config.SystemAccount && (!ok || e.kind != jsapi.TypeAccountInfo) {
+		e, args = &systemEndpoint, arguments{}
+	} else if !ok {
 		return Ignored
 	}
 	c := &call{api: a, backend: a.backend, endpoint: e, account: r.Account, subject: r.Subject, reply: r.Reply}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"weir/model/jsapi"
+	"weir/spec/assert"
 )
 
 // prefix is what every API subject begins with.
@@ -70,6 +71,11 @@ func failedRestore(r jsapi.Response) any { return jsapi.RestoreResponse{Response
 func failedPause(r jsapi.Response) any { return jsapi.PauseResponse{Response: r} }
 
 func failedReset(r jsapi.Response) any { return jsapi.ResetResponse{Response: r} }
+
+// systemEndpoint stands for all that the system account asks for. It is never admitted.
+var systemEndpoint = endpoint{kind: jsapi.TypeSystem, failed: bare, run: func(*call, []byte) {
+	assert.Unreachable("the system account is never admitted")
+}}
 
 // endpoints returns the table, the most frequent rows first.
 func endpoints() []endpoint {

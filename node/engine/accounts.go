@@ -66,8 +66,8 @@ func (e *Engine) openAccounts() {
 	}
 }
 
-// serve subscribes the parts of the engine that answer clients. An account without streams may ask for what it
-// has of JetStream, and is told that it has none.
+// serve subscribes the parts of the engine that answer clients. An account without streams may ask too, and is told that
+// it has none.
 func (e *Engine) serve(a *account) {
 	subscribe := func(pattern string, receiver route.Receiver) {
 		a.routes.Subscribe(&route.Sub{Receiver: receiver, Pattern: pattern, Handler: a.number})
@@ -81,8 +81,8 @@ func (e *Engine) serve(a *account) {
 		if e.config.JetStream.Domain != "" {
 			subscribe("$JS."+e.config.JetStream.Domain+".API.>", (*domainRequests)(e))
 		}
-	case e.config.JetStream.Enabled && a.name != e.config.SystemAccount:
-		subscribe("$JS.API.INFO", (*requests)(e))
+	case e.config.JetStream.Enabled:
+		subscribe("$JS.API.>", (*requests)(e))
 	}
 }
 
