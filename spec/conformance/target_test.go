@@ -17,11 +17,11 @@ import (
 
 var (
 	target = flag.String("target", "", "URL of the server to drive; the reference server in process when empty")
-	long   = flag.Bool("long", false, "run all checks of -rapid.checks, however long they take")
+	long   = flag.Bool("long", false, "make all runs that -rapid.checks asks for, however long they take")
 )
 
 // budgetSeconds bounds each random test without -long.
-const budgetSeconds = 4
+const budgetSeconds = 3
 
 // conn is the connection that all tests share: to the target. reference is the one to the reference server.
 var conn, reference *nats.Conn
@@ -30,9 +30,11 @@ var conn, reference *nats.Conn
 const requestTimeout = 10 * time.Second
 
 func TestMain(m *testing.M) {
-	// A failing run is printed whole; files of it would only lie about.
-	if err := flag.Set("rapid.nofailfile", "true"); err != nil {
-		panic(err)
+	// A failing run is printed whole; files of it would only lie about. -rapid.checks asks for more or fewer runs.
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "1000"} { // order-free: flags
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 	flag.Parse()
 	os.Exit(run(m))

@@ -20,9 +20,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A failing run is printed whole; files of it would only lie about.
-	if err := flag.Set("rapid.nofailfile", "true"); err != nil {
-		panic(err)
+	// A failing run is printed whole; files of it would only lie about. -rapid.checks asks for more or fewer runs.
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "2000"} { // order-free: flags
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 	flag.Parse()
 	os.Exit(m.Run())
