@@ -55,7 +55,7 @@ func entryBytes(op *event.Op) (bytes int) {
 	return bytes
 }
 
-// settleOnce carries out what is asked for now, and wakes the node if it wants to be.
+// settleOnce carries out what is asked for at present, and wakes the node if it wants to be.
 func (r *rig) settleOnce() {
 	ops := r.ops
 	r.ops = nil
