@@ -89,3 +89,49 @@ func TestFailedCheckpointIsTriedAgainAtRest(t *testing.T) {
 		t.Fatal("no checkpoint was written once there was space")
 	}
 }
+
+// TestFullDiskIsReadAndOutlived reads while nothing can be appended, and goes on when there is space again.
+func TestFullDiskIsReadAndOutlived(t *testing.T) {
+	r := newRig(t, nil)
+	r.open(1, `"headers":true`)
+	r.send(1, "SUB in.> 1\r\n")
+	r.pub(1, "$JS.API.STREAM.CREATE.S", "in.x", `{"name":"S","subjects":["s"],"allow_direct":true}`)
+	r.pub(1, "s", "in.x", "first")
+	r.read(1)
+	r.disk.Inject(memfs.Fault{On: memfs.OpWrite, Under: "data/wal", Err: vfs.ErrNoSpace})
+	r.pub(1, "s", "in.x", "second")
+	if got := r.read(1); got != "" {
+		t.Fatalf("an append that did not fit was answered: %s", got)
+	}
+	for round := range 3 {
+		r.pub(1, "s", "in.x", "third")
+		if got := r.read(1); !strings.Contains(got, `"err_code":10023`) {
+			t.Fatalf("a publish on a full disk was answered with %q", got)
+		}
+		r.pub(1, "$JS.API.STREAM.INFO.S", "in.x", "")
+		if got := r.read(1); !strings.Contains(got, `"messages":1,`) {
+			t.Fatalf("info in round %d: %q", round, got)
+		}
+		if got := r.get(1, "S", "1"); !strings.Contains(got, "first") {
+			t.Fatalf("get in round %d: %q", round, got)
+		}
+		r.sleep(20e9)
+	}
+	r.disk.Heal()
+	r.sleep(20e9)
+	if got := r.read(1); !strings.Contains(got, `"seq":2`) {
+		t.Fatalf("once there was space: %q", got)
+	}
+	r.pub(1, "s", "in.x", "third")
+	if got := r.read(1); !strings.Contains(got, `"seq":3`) {
+		t.Fatalf("a publish afterwards: %q", got)
+	}
+}
+
+// sleep lets time pass and what is due happen.
+func (r *rig) sleep(nanos int64) {
+	r.now.Mono += nanos
+	r.now.Wall += nanos
+	r.node.Step(event.Input{Kind: event.Woke})
+	r.settle()
+}

@@ -115,9 +115,4 @@ func (e *Engine) served(g *group) {
 	e.followCatalog(g)
 	e.endMemoryConsumers(g)
 	e.desk.StreamLed(e.now.Mono, uint64(g.id))
-	waiting := g.creating
-	g.creating = nil
-	for _, f := range waiting {
-		f()
-	}
 }

@@ -51,6 +51,8 @@ func (b *backend) Barrier(id uint64, then func(*jsapi.Error)) {
 		then(jsapi.CodeClusterNotAvail.Err())
 	case g.damaged != nil:
 		then(jsapi.CodeStreamOffline.Err())
+	case b.full != nil && g.replica.Serving():
+		then(nil) // what waits for the disk is not acknowledged, and may be so for long
 	default:
 		g.replica.Read(func(ok bool) {
 			if !ok {

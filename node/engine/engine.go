@@ -71,6 +71,7 @@ type Engine struct {
 	appends      []persisting
 	failure      error // why the log can not be written any more
 	full         error // why the log can not be written at the moment
+	fullNanos    int64 // how long to wait before the next attempt to append to a full disk; 0: there is space
 
 	timers         timers
 	fetches        map[event.Ticket]fetching

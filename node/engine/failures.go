@@ -20,9 +20,7 @@ func (e *Engine) appendFailed(failed persisting, err error) {
 	if errors.Is(err, vfs.ErrNoSpace) {
 		e.stalled = append(e.stalled, failed)
 		if e.full == nil {
-			e.full = err
-			e.logf(event.Error, "The disk is full, JetStream refuses changes until there is space again: "+err.Error())
-			e.timers.push(timer{at: e.now.Mono + retryNanos, kind: retryTimer})
+			e.noteFull(err)
 		}
 		return
 	}
@@ -31,6 +29,31 @@ func (e *Engine) appendFailed(failed persisting, err error) {
 	e.logf(event.Error, "The log can not be written, JetStream refuses changes until the server is restarted: "+err.Error())
 	for _, g := range e.order {
 		g.replica.Fail(err)
+	}
+}
+
+// retryNanosMax bounds the time between two attempts to append to a full disk. Each costs the log a segment.
+const retryNanosMax = 8 * retryNanos
+
+// noteFull begins to refuse changes because the disk is full. Reads that wait for what can not be appended are answered
+// with what is applied: nothing behind that is acknowledged.
+func (e *Engine) noteFull(err error) {
+	e.full = err
+	if e.fullNanos == 0 {
+		e.logf(event.Error, "The disk is full, JetStream refuses changes until there is space again: "+err.Error())
+	}
+	e.fullNanos = min(max(2*e.fullNanos, retryNanos), retryNanosMax)
+	e.timers.push(timer{at: e.now.Mono + e.fullNanos, kind: retryTimer})
+	for _, g := range e.order {
+		g.replica.AnswerReads()
+	}
+}
+
+// noteSpace notes that an append was successful.
+func (e *Engine) noteSpace() {
+	if e.fullNanos != 0 && e.full == nil && len(e.stalled) == 0 {
+		e.fullNanos = 0
+		e.logf(event.Info, "There is space on the disk again, JetStream takes changes")
 	}
 }
 

@@ -50,7 +50,6 @@ type group struct {
 
 	captures  []*route.Sub // the stream's subscriptions to its subjects
 	started   bool         // the group has served since the start of the process
-	creating  []func()     // to be called when it does
 	following uint64       // the configuration version that is proposed to the stream
 	damaged   error        // why the stream is not available
 }
@@ -192,6 +191,7 @@ func (e *Engine) persisted(c *event.Completion) {
 		e.appendFailed(done, c.Err)
 		return
 	}
+	e.noteSpace()
 	for _, g := range done.writers {
 		if e.groups[g.id] == g {
 			g.replica.Persisted(c.Ticket, e)

@@ -249,6 +249,19 @@ func (r *Replica) Read(done func(ok bool)) {
 	r.reads = append(r.reads, read{after: r.token, done: done})
 }
 
+// AnswerReads answers the reads that wait for what was proposed before them, without that: it can not be appended at the
+// moment. It is for a leader whose log has no room, and what it answers is as new as everything acknowledged.
+func (r *Replica) AnswerReads() {
+	if !r.serving {
+		return
+	}
+	due := r.reads
+	r.reads = nil
+	for i := range due {
+		due[i].done(true)
+	}
+}
+
 // runReads answers the reads whose turn has come.
 func (r *Replica) runReads() {
 	if !r.serving || len(r.reads) == 0 {
