@@ -11,6 +11,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"weir/model/fields"
 )
 
 // Version is the first byte of every batch. A change of the layout raises it and keeps a reader for the old form.
@@ -139,8 +141,8 @@ func AppendPublish(dst, subject, header, payload []byte) []byte {
 	size := uvarintLen(len(subject)) + len(subject) + uvarintLen(len(header)) + len(header) + len(payload)
 	dst = append(dst, byte(Publish))
 	dst = binary.AppendUvarint(dst, uint64(size))
-	dst = appendBytes(dst, subject)
-	dst = appendBytes(dst, header)
+	dst = fields.AppendBytes(dst, subject)
+	dst = fields.AppendBytes(dst, header)
 	return append(dst, payload...)
 }
 
@@ -160,10 +162,10 @@ func appendBody(b []byte, c *Command) []byte {
 	switch c.Kind {
 	case PutConsumer:
 		b = append(b, c.Action)
-		b = appendBytes(b, c.Name)
-		return appendBytes(b, c.Config)
+		b = fields.AppendBytes(b, c.Name)
+		return fields.AppendBytes(b, c.Config)
 	case DeleteConsumer:
-		b = appendBytes(b, c.Name)
+		b = fields.AppendBytes(b, c.Name)
 		return binary.AppendUvarint(b, c.Consumer)
 	case Deliver:
 		return appendUvarints(b, c.Consumer, c.Token, c.Count, c.MaxBytes)
@@ -174,35 +176,30 @@ func appendBody(b []byte, c *Command) []byte {
 		return binary.AppendVarint(b, c.Delay)
 	case Term:
 		b = appendUvarints(b, c.Consumer, c.StreamSeq, c.ConsumerSeq, c.Deliveries)
-		return appendBytes(b, c.Text)
+		return fields.AppendBytes(b, c.Text)
 	case Tick:
 		return b
 	case Purge:
-		b = appendBytes(b, c.Text)
+		b = fields.AppendBytes(b, c.Text)
 		return appendUvarints(b, c.StreamSeq, c.Keep)
 	case DeleteMsg:
 		return appendUvarints(b, c.StreamSeq, c.Keep)
 	case Reset:
 		return appendUvarints(b, c.Consumer, c.StreamSeq)
 	case PutStream:
-		b = appendBytes(b, c.Config)
+		b = fields.AppendBytes(b, c.Config)
 		return binary.AppendUvarint(b, c.Version)
 	case CreateStream, UpdateStream:
-		b = appendBytes(b, c.Account)
-		b = appendBytes(b, c.Name)
-		return appendBytes(b, c.Config)
+		b = fields.AppendBytes(b, c.Account)
+		b = fields.AppendBytes(b, c.Name)
+		return fields.AppendBytes(b, c.Config)
 	case DeleteStream:
-		b = appendBytes(b, c.Account)
-		b = appendBytes(b, c.Name)
+		b = fields.AppendBytes(b, c.Account)
+		b = fields.AppendBytes(b, c.Name)
 		return binary.AppendUvarint(b, c.Version)
 	default:
 		panic(fmt.Sprintf("command: append of kind %d, which does not exist", c.Kind))
 	}
-}
-
-func appendBytes(dst, b []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(b)))
-	return append(dst, b...)
 }
 
 func appendUvarints(dst []byte, values ...uint64) []byte {

@@ -3,6 +3,8 @@ package command
 import (
 	"encoding/binary"
 	"fmt"
+
+	"weir/model/fields"
 )
 
 // Reader walks the commands of one batch without allocating. The zero Reader is empty.
@@ -54,100 +56,55 @@ func (r *Reader) Next(c *Command) bool {
 	body := r.rest[1+n : 1+n+int(size)]
 	r.rest = r.rest[1+n+int(size):]
 	*c = Command{Kind: kind}
-	f := fields{rest: body}
-	f.decode(c)
-	if f.bad || len(f.rest) != 0 {
+	f := fields.NewReader(body)
+	c.take(&f)
+	if !f.Done() {
 		r.err = fmt.Errorf("%w: command %d of kind %d has a bad body", ErrMalformed, r.ordinal, kind)
 		return false
 	}
 	return true
 }
 
-// fields takes the members of one body in order; bad becomes true, and stays so, when one does not fit.
-type fields struct {
-	rest []byte
-	bad  bool
-}
-
-func (f *fields) decode(c *Command) {
+// take reads the members of the command's kind.
+func (c *Command) take(f *fields.Reader) {
 	switch c.Kind {
 	case Publish:
-		c.Subject, c.Header = f.bytes(), f.bytes()
-		c.Payload, f.rest = f.rest, nil
+		c.Subject, c.Header = f.Bytes(), f.Bytes()
+		c.Payload = f.Rest()
 	case PutConsumer:
-		c.Action = f.byte()
-		c.Name, c.Config = f.bytes(), f.bytes()
+		c.Action = f.Byte()
+		c.Name, c.Config = f.Bytes(), f.Bytes()
 	case DeleteConsumer:
-		c.Name, c.Consumer = f.bytes(), f.uvarint()
+		c.Name, c.Consumer = f.Bytes(), f.Uvarint()
 	case Deliver:
-		c.Consumer, c.Token, c.Count, c.MaxBytes = f.uvarint(), f.uvarint(), f.uvarint(), f.uvarint()
+		c.Consumer, c.Token, c.Count, c.MaxBytes = f.Uvarint(), f.Uvarint(), f.Uvarint(), f.Uvarint()
 	case Ack, Progress, Release:
-		f.delivery(c)
+		c.takeDelivery(f)
 	case Nak:
-		f.delivery(c)
-		c.Delay = f.varint()
+		c.takeDelivery(f)
+		c.Delay = f.Varint()
 	case Term:
-		f.delivery(c)
-		c.Text = f.bytes()
+		c.takeDelivery(f)
+		c.Text = f.Bytes()
 	case Tick:
 	case Purge:
-		c.Text, c.StreamSeq, c.Keep = f.bytes(), f.uvarint(), f.uvarint()
+		c.Text, c.StreamSeq, c.Keep = f.Bytes(), f.Uvarint(), f.Uvarint()
 	case DeleteMsg:
-		c.StreamSeq, c.Keep = f.uvarint(), f.uvarint()
+		c.StreamSeq, c.Keep = f.Uvarint(), f.Uvarint()
 	case Reset:
-		c.Consumer, c.StreamSeq = f.uvarint(), f.uvarint()
+		c.Consumer, c.StreamSeq = f.Uvarint(), f.Uvarint()
 	case PutStream:
-		c.Config, c.Version = f.bytes(), f.uvarint()
+		c.Config, c.Version = f.Bytes(), f.Uvarint()
 	case CreateStream, UpdateStream:
-		c.Account, c.Name, c.Config = f.bytes(), f.bytes(), f.bytes()
+		c.Account, c.Name, c.Config = f.Bytes(), f.Bytes(), f.Bytes()
 	case DeleteStream:
-		c.Account, c.Name, c.Version = f.bytes(), f.bytes(), f.uvarint()
+		c.Account, c.Name, c.Version = f.Bytes(), f.Bytes(), f.Uvarint()
 	default:
-		f.bad = true
+		f.Fail()
 	}
 }
 
-func (f *fields) delivery(c *Command) {
-	c.Consumer, c.StreamSeq, c.ConsumerSeq, c.Deliveries = f.uvarint(), f.uvarint(), f.uvarint(), f.uvarint()
-}
-
-func (f *fields) byte() byte {
-	if len(f.rest) == 0 {
-		f.bad = true
-		return 0
-	}
-	b := f.rest[0]
-	f.rest = f.rest[1:]
-	return b
-}
-
-func (f *fields) uvarint() uint64 {
-	v, n := binary.Uvarint(f.rest)
-	if n <= 0 {
-		f.bad = true
-		return 0
-	}
-	f.rest = f.rest[n:]
-	return v
-}
-
-func (f *fields) varint() int64 {
-	v, n := binary.Varint(f.rest)
-	if n <= 0 {
-		f.bad = true
-		return 0
-	}
-	f.rest = f.rest[n:]
-	return v
-}
-
-func (f *fields) bytes() []byte {
-	size := f.uvarint()
-	if f.bad || size > uint64(len(f.rest)) {
-		f.bad = true
-		return nil
-	}
-	b := f.rest[:size:size]
-	f.rest = f.rest[size:]
-	return b
+// takeDelivery reads the members that name one delivery.
+func (c *Command) takeDelivery(f *fields.Reader) {
+	c.Consumer, c.StreamSeq, c.ConsumerSeq, c.Deliveries = f.Uvarint(), f.Uvarint(), f.Uvarint(), f.Uvarint()
 }
