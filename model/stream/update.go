@@ -21,13 +21,9 @@ func (m *Machine) putStream(c *command.Command) {
 	assert.True(config.Storage == m.config.Storage, "storage type of a stream does not change", c.Version)
 	perSubject := m.maxPerSubject()
 	resubjected := !slices.Equal(config.Subjects, m.config.Subjects)
-	newborn := m.log.first == 0 && m.log.last == 0
 	// What is out of the old window stays forgotten when the new one is longer.
 	m.dedup.forget(m.clock, int64(m.config.DuplicateWindow), DedupEntriesMax)
 	m.setConfig(config, c.Version)
-	if newborn {
-		m.startAt(config.FirstSeq)
-	}
 	if resubjected {
 		m.subjectsChanged()
 	}
