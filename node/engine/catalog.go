@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"weir/disk/checkpoint"
 	"weir/disk/msgstore"
@@ -78,7 +80,7 @@ func restore(machine replica.Machine, state *checkpoint.State) (checkpoint.Mark,
 	}
 	for i := range state.Sections {
 		section := &state.Sections[i]
-		if section.ID >= indexSections {
+		if section.ID >= event.IndexSections {
 			continue
 		}
 		if err := machine.RestoreSection(section.ID, section.Data); err != nil {
@@ -98,7 +100,7 @@ func (e *Engine) openStreams() {
 	for _, entry := range e.catalog.All() {
 		e.openStream(entry)
 	}
-	for _, id := range sortedGroups(e.recovered) {
+	for _, id := range slices.Sorted(maps.Keys(e.recovered)) {
 		e.endLog(id)
 	}
 	e.recovered = nil

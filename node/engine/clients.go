@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 
 	"weir/model/jsapi"
 	"weir/node/event"
@@ -113,7 +115,7 @@ func (e *Engine) flushClients(out *event.Outputs) {
 
 func (e *Engine) lameDuck() {
 	e.clientConfig.Info.LameDuck = true
-	for _, id := range sortedConns(e.sessions) {
+	for _, id := range slices.Sorted(maps.Keys(e.sessions)) {
 		e.sessions[id].session.LameDuck()
 	}
 }
@@ -138,6 +140,8 @@ func (e *Engine) shutdown() {
 
 // clientHost is the engine as the host of sessions.
 type clientHost Engine
+
+var _ session.Host = (*clientHost)(nil)
 
 // Now implements session.Host.
 func (h *clientHost) Now() event.Time { return h.now }

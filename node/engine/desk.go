@@ -165,6 +165,14 @@ func (d *desk) Watch(group, id uint64, subject, queue string) bool {
 // Random implements delivery.World.
 func (d *desk) Random() uint64 { return d.random.Uint64() }
 
+// watching is who waits for interest in deliver subjects.
+type watching struct {
+	watches        map[watchKey]*route.Watch
+	watchers       map[uint64]watchKey // by the token of the watch
+	lastWatch      uint64              // the last token
+	changedWatches []*route.Watch      // of the step
+}
+
 type watchKey struct{ group, consumer uint64 }
 
 // watchInterest tells the desk which deliver subjects gained or lost interest since the last step.

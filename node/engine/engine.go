@@ -7,21 +7,18 @@
 //
 // The walk of one publish: Step hands the operations to the session, which routes the message (package route); a stream
 // that captures the subject is one of the receivers (ingest.go) and adds the message to its group's batch; Finish
-// proposes the batch as one entry and hands out one append for all groups (group.go); when that is durable the entry is
+// proposes the batch as one entry and hands out one append for all groups (appends.go); when that is durable the entry is
 // applied and its effects become acknowledgements and deliveries (applied.go).
 package engine
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"weir/disk/wal"
 	"weir/model/meta"
 	"weir/node/api"
 	"weir/node/delivery"
 	"weir/node/event"
-	"weir/node/replica"
 	"weir/node/route"
 	"weir/node/session"
 	"weir/spec/assert"
@@ -31,73 +28,43 @@ func groupID(handler uint64) wal.GroupID { return wal.GroupID(handler) }
 
 type streamKey struct{ account, stream string }
 
-// Engine is a whole server without its edges. It is not safe for concurrent use.
+// Engine is a whole server without its edges. It is not safe for concurrent use. The embedded parts are declared beside the
+// code that works on them.
 type Engine struct {
-	config Config
-	now    event.Time // of the step
-	wall   int64      // the leader's clock: follows the wall clock, never backwards
-	random random
-	logs   []event.LogLine
-
-	accounts     []*account // in the order of their names
-	accountNamed map[string]*account
-
-	sessions map[event.ConnID]*client
-	ready    []*session.Session // those with output of this step, each once
-	spare    [][]byte           // buffers for their output
+	config   Config
+	now      event.Time // of the step
+	wall     int64      // the leader's clock: follows the wall clock, never backwards
+	random   random
+	timers   timers
 	counters counters
 	sysSeq   uint64 // numbers the answers on $SYS
+	scratch  []byte // for an answer that is copied at once
+	logs     []event.LogLine
 
+	// Clients.
 	clientConfig session.Config
+	accounts     []*account // in the order of their names
+	accountNamed map[string]*account
+	sessions     map[event.ConnID]*client
+	ready        []*session.Session // those with output of this step, each once
+	spare        [][]byte           // buffers for their output
 
+	// JetStream; desk and api are nil without it.
+	api       *api.API
+	desk      *delivery.Desk
 	catalog   *meta.Machine
-	meta      *group
+	meta      *group // of the catalog
 	groups    map[wal.GroupID]*group
 	order     []*group // every group with a replica, in the order of their start
 	byName    map[streamKey]*group
 	recovered map[wal.GroupID]*event.Group // not yet claimed by the catalog
 	opened    bool                         // the groups of the catalog have been started
-	api       *api.API
-	desk      *delivery.Desk
+	unsettled bool                         // the step left something to the next, which has to come at once
 
-	dirty        []*group
-	touched      []*group
-	load         replica.Load
-	writes       []wal.Write
-	writeBytes   int // of writes
-	writers      []*group
-	writesTicket event.Ticket
-	lastTicket   event.Ticket
-	appends      []persisting
-	failure      error // why the log can not be written any more
-	full         error // why the log can not be written at the moment
-	fullNanos    int64 // how long to wait before the next attempt to append to a full disk; 0: there is space
-
-	timers         timers
-	fetches        map[event.Ticket]fetching
-	fetchBytes     int          // of fetches
-	wanted         []fetching   // reads that wait for their turn
-	gone           []fetching   // those of them whose message was gone when it came
-	unreadable     []unreadable // what consumers wait for and could not be read
-	saves          map[event.Ticket]saving
-	due            []*group
-	copies         []*group // those that may have blocks to copy
-	active         []*group // those that applied something since they last rested
-	drops          []event.Op
-	erases         []event.Op   // messages to be overwritten
-	stalled        []persisting // appends that wait for space on the disk, oldest first
-	retries        []persisting // those of them that are tried again in this step
-	watches        map[watchKey]*route.Watch
-	watchers       map[uint64]watchKey
-	lastWatch      uint64
-	changedWatches []*route.Watch
-	unsettled      bool
-	cached         int // bytes of message blocks in memory
-	dirtySpare     []*group
-	logBytes       int64
-	// laggardsAt is logBytes when groups that lag behind with their checkpoints were last looked for.
-	laggardsAt int64
-	scratch    []byte
+	appending
+	reading
+	checkpointing
+	watching
 }
 
 // New starts an engine on what storage recovered. What it asks for at once is in out; it serves streams once the
@@ -114,14 +81,13 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	}
 	e := &Engine{
 		config: config, now: now, wall: now.Wall, random: random{state: config.Seed},
-		sessions:  map[event.ConnID]*client{},
-		groups:    map[wal.GroupID]*group{},
-		byName:    map[streamKey]*group{},
-		recovered: map[wal.GroupID]*event.Group{},
-		fetches:   map[event.Ticket]fetching{},
-		saves:     map[event.Ticket]saving{},
-		watches:   map[watchKey]*route.Watch{},
-		watchers:  map[uint64]watchKey{},
+		sessions:      map[event.ConnID]*client{},
+		groups:        map[wal.GroupID]*group{},
+		byName:        map[streamKey]*group{},
+		recovered:     map[wal.GroupID]*event.Group{},
+		reading:       reading{fetches: map[event.Ticket]fetching{}},
+		checkpointing: checkpointing{saves: map[event.Ticket]saving{}},
+		watching:      watching{watches: map[watchKey]*route.Watch{}, watchers: map[uint64]watchKey{}},
 	}
 	e.openAccounts()
 	e.counters.start = now
@@ -260,72 +226,6 @@ func (e *Engine) settle() {
 	e.unsettled = true
 }
 
-// earlier is the earlier of two times of which 0 means never.
-func earlier(a, b int64) int64 {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
-// fire acts on the deadlines that have passed.
-func (e *Engine) fire() {
-	for {
-		t, ok := e.timers.pop(e.now.Mono)
-		if !ok {
-			break
-		}
-		switch t.kind {
-		case sessionTimer:
-			e.tickClient(event.ConnID(t.owner))
-		case groupTimer:
-			if g := e.groups[wal.GroupID(t.owner)]; g != nil {
-				e.tickGroup(g, t.at)
-			}
-		case retryTimer:
-			e.retryAppends()
-		case restTimer:
-			e.settleResting()
-		case unreadableTimer:
-			e.readAgain()
-		case lazyTimer:
-			if g := e.groups[wal.GroupID(t.owner)]; g != nil {
-				g.lazy = false
-				e.markDirty(g)
-			}
-		default:
-			assert.Unreachable("kind of timer", uint64(t.kind))
-		}
-	}
-	if e.desk != nil {
-		if at := e.desk.Deadline(); at != 0 && at <= e.now.Mono {
-			e.desk.Tick(e.now.Mono)
-		}
-	}
-}
-
 func (e *Engine) logf(level event.Level, text string) {
 	e.logs = append(e.logs, event.LogLine{Level: level, Text: text})
 }
-
-func sortedGroups(m map[wal.GroupID]*event.Group) []wal.GroupID {
-	return slices.Sorted(maps.Keys(m))
-}
-
-// random is a generator of numbers that depend on its seed alone (splitmix64).
-type random struct{ state uint64 }
-
-// Uint64 is the next number.
-func (r *random) Uint64() uint64 {
-	r.state += 0x9e3779b97f4a7c15
-	z := r.state
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
-func sortedConns(m map[event.ConnID]*client) []event.ConnID {
-	return slices.Sorted(maps.Keys(m))
-}
-
-var _ session.Host = (*clientHost)(nil)

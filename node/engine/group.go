@@ -5,10 +5,8 @@ import (
 	"weir/disk/wal"
 	"weir/model/meta"
 	"weir/model/stream"
-	"weir/node/event"
 	"weir/node/replica"
 	"weir/node/route"
-	"weir/spec/assert"
 )
 
 // metaGroup is the Raft group of the catalog.
@@ -77,127 +75,4 @@ func (e *Engine) markLazy(g *group) {
 	}
 	g.lazy = true
 	e.timers.push(timer{at: e.now.Mono + lazyNanos, kind: lazyTimer, owner: uint64(g.id)})
-}
-
-// Persist implements replica.Sink: everything that one step appends shares one ticket.
-func (e *Engine) Persist(w wal.Write) event.Ticket {
-	if len(e.writes) == 0 {
-		e.writesTicket = e.ticket()
-	}
-	g := e.groups[w.Group]
-	for i := range w.Entries {
-		e.writeBytes += len(w.Entries[i].Data)
-	}
-	e.writes = append(e.writes, w)
-	e.writers = append(e.writers, g)
-	return e.writesTicket
-}
-
-// appendOnly adds a write that no replica waits for.
-func (e *Engine) appendOnly(w wal.Write) {
-	if len(e.writes) == 0 {
-		e.writesTicket = e.ticket()
-	}
-	e.writes = append(e.writes, w)
-}
-
-func (e *Engine) ticket() event.Ticket {
-	e.lastTicket++
-	return e.lastTicket
-}
-
-// persisting is an append under way.
-type persisting struct {
-	ticket  event.Ticket
-	writers []*group
-	writes  []wal.Write
-}
-
-// StepBytesMax is the size of a step's append from which groups wait for the next step. The log bounds an append.
-const StepBytesMax = 32 << 20
-
-// flushGroups proposes what the step gathered. It reports whether anything was proposed.
-func (e *Engine) flushGroups() bool {
-	proposed := false
-	at := event.Time{Mono: e.now.Mono, Wall: e.wall}
-	dirty := e.dirty
-	e.dirty = e.dirtySpare[:0]
-	for _, g := range dirty {
-		g.dirty = false
-		if e.groups[g.id] != g {
-			continue
-		}
-		proposed = e.writeBytes < StepBytesMax && g.replica.Flush(at, e) || proposed
-		if g.replica.Dirty() {
-			e.markDirty(g)
-		}
-	}
-	clear(dirty)
-	e.dirtySpare = dirty[:0]
-	return proposed
-}
-
-// flushAppends hands out the step's append and the blocks that follow it.
-func (e *Engine) flushAppends(out *event.Outputs) {
-	e.flushRetries(out)
-	if len(e.writes) > 0 {
-		done := persisting{e.writesTicket, e.writers, e.writes}
-		e.writes, e.writers, e.writeBytes = nil, nil, 0
-		if e.full != nil {
-			e.stalled = append(e.stalled, done)
-		} else {
-			out.Storage = append(out.Storage, event.Op{Kind: event.Persist, Ticket: done.ticket, Writes: done.writes})
-			e.appends = append(e.appends, done)
-		}
-	}
-	for _, g := range e.touched {
-		g.touched = false
-		if blocks := g.index.TakeWrites(nil); len(blocks) > 0 && g.durable() {
-			out.Storage = append(out.Storage, event.Op{Kind: event.Keep, Group: g.id, Blocks: blocks})
-		}
-		if g.index.Gone() >= GoneBlocksMax {
-			e.wantSave(g)
-		}
-		e.boundCache(g)
-	}
-	clear(e.touched)
-	e.touched = e.touched[:0]
-	// After the blocks: what is overwritten may have been laid out in this step.
-	out.Storage = append(out.Storage, e.erases...)
-	e.erases = e.erases[:0]
-}
-
-// boundCache keeps the memory of message blocks on disk within the cache's budget: a group that makes it overflow gives
-// up its own oldest blocks.
-func (e *Engine) boundCache(g *group) {
-	if !g.durable() {
-		return
-	}
-	e.cached += g.index.MemoryBytes() - g.cached
-	if over := e.cached - e.config.JetStream.CacheBytes; over > 0 {
-		e.cached -= g.index.Evict(max(0, g.index.MemoryBytes()-over))
-	}
-	g.cached = g.index.MemoryBytes()
-}
-
-// persisted handles the end of an append: appends end in the order in which they were handed out.
-func (e *Engine) persisted(c *event.Completion) {
-	assert.True(len(e.appends) > 0 && e.appends[0].ticket == c.Ticket, "appends end in order", uint64(c.Ticket))
-	done := e.appends[0]
-	n := copy(e.appends, e.appends[1:])
-	e.appends[n] = persisting{}
-	e.appends = e.appends[:n]
-	if c.Err != nil {
-		e.appendFailed(done, c.Err)
-		return
-	}
-	e.noteSpace()
-	for _, g := range done.writers {
-		if e.groups[g.id] == g {
-			g.replica.Persisted(c.Ticket, e)
-			if g.replica.Dirty() {
-				e.markDirty(g)
-			}
-		}
-	}
 }

@@ -8,6 +8,16 @@ import (
 // stored is the bytes of a stored message.
 type stored = msgstore.Msg
 
+// reading is what the engine knows about reads of the disk.
+type reading struct {
+	fetches    map[event.Ticket]fetching // those under way
+	fetchBytes int                       // of fetches
+	wanted     []fetching                // reads that wait for their turn
+	gone       []fetching                // those of them whose message was gone when it came
+	unreadable []unreadable              // what consumers wait for and could not be read
+	cached     int                       // bytes of message blocks in memory
+}
+
 // fetching is a read of the disk, wanted or under way.
 type fetching struct {
 	group *group
@@ -104,4 +114,17 @@ func (e *Engine) fetched(c *event.Completion) {
 	}
 	e.reportDamage(f.group, f.seq, c.Err)
 	f.done(nil, c.Err)
+}
+
+// boundCache keeps the memory of message blocks on disk within the cache's budget: a group that makes it overflow gives
+// up its own oldest blocks.
+func (e *Engine) boundCache(g *group) {
+	if !g.durable() {
+		return
+	}
+	e.cached += g.index.MemoryBytes() - g.cached
+	if over := e.cached - e.config.JetStream.CacheBytes; over > 0 {
+		e.cached -= g.index.Evict(max(0, g.index.MemoryBytes()-over))
+	}
+	g.cached = g.index.MemoryBytes()
 }

@@ -9,13 +9,19 @@ import (
 	"weir/node/event"
 )
 
-// indexSections is the first section id of a checkpoint that belongs to the index of messages; the ids below it are the
-// machine's.
-const indexSections = event.IndexSections
-
 // LogBytesMax is how far the log may run ahead of a group's checkpoint before one is made however little the group has
 // written: a group at rest must not keep old log segments alive.
 const LogBytesMax = 256 << 20
+
+// checkpointing is what the engine knows about checkpoints and copies of blocks.
+type checkpointing struct {
+	saves      map[event.Ticket]saving
+	due        []*group // those that want a checkpoint, in the order in which they get it
+	copies     []*group // those that may have blocks to copy
+	active     []*group // those that applied something since they last rested
+	logBytes   int64    // of all groups since the start of the process
+	laggardsAt int64    // logBytes when groups that lag behind with their checkpoints were last looked for
+}
 
 // saving is a checkpoint under way.
 type saving struct {
@@ -114,7 +120,7 @@ func (e *Engine) saved(c *event.Completion) {
 // appendIndexSections adds what changed in the index of messages.
 func appendIndexSections(x *msgstore.Index, put []checkpoint.Section, gone []uint64) ([]checkpoint.Section, []uint64) {
 	for _, s := range x.TakeState() {
-		id := indexSections + s.ID
+		id := event.IndexSections + s.ID
 		if s.Data == nil {
 			gone = append(gone, id)
 			continue
@@ -126,8 +132,8 @@ func appendIndexSections(x *msgstore.Index, put []checkpoint.Section, gone []uin
 
 // machineSections leaves out of an update what is not the machine's.
 func machineSections(u checkpoint.Update) checkpoint.Update {
-	u.Put = slices.DeleteFunc(slices.Clone(u.Put), func(s checkpoint.Section) bool { return s.ID >= indexSections })
-	u.Delete = slices.DeleteFunc(slices.Clone(u.Delete), func(id uint64) bool { return id >= indexSections })
+	u.Put = slices.DeleteFunc(slices.Clone(u.Put), func(s checkpoint.Section) bool { return s.ID >= event.IndexSections })
+	u.Delete = slices.DeleteFunc(slices.Clone(u.Delete), func(id uint64) bool { return id >= event.IndexSections })
 	return u
 }
 
@@ -135,8 +141,8 @@ func machineSections(u checkpoint.Update) checkpoint.Update {
 func indexGone(u checkpoint.Update) []uint64 {
 	var gone []uint64
 	for _, id := range u.Delete {
-		if id >= indexSections {
-			gone = append(gone, id-indexSections)
+		if id >= event.IndexSections {
+			gone = append(gone, id-event.IndexSections)
 		}
 	}
 	return gone

@@ -1,6 +1,11 @@
 package engine
 
-import "weir/model/heap"
+import (
+	"weir/disk/wal"
+	"weir/model/heap"
+	"weir/node/event"
+	"weir/spec/assert"
+)
 
 // timers holds deadlines. Entries are never removed before their time: an owner that no longer wants one notices when it
 // fires, by its own record of what is armed.
@@ -53,4 +58,48 @@ func (t *timers) pop(now int64) (timer, bool) {
 		return timer{}, false
 	}
 	return t.heap.Pop(), true
+}
+
+// earlier is the earlier of two times of which 0 means never.
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// fire acts on the deadlines that have passed.
+func (e *Engine) fire() {
+	for {
+		t, ok := e.timers.pop(e.now.Mono)
+		if !ok {
+			break
+		}
+		switch t.kind {
+		case sessionTimer:
+			e.tickClient(event.ConnID(t.owner))
+		case groupTimer:
+			if g := e.groups[wal.GroupID(t.owner)]; g != nil {
+				e.tickGroup(g, t.at)
+			}
+		case retryTimer:
+			e.retryAppends()
+		case restTimer:
+			e.settleResting()
+		case unreadableTimer:
+			e.readAgain()
+		case lazyTimer:
+			if g := e.groups[wal.GroupID(t.owner)]; g != nil {
+				g.lazy = false
+				e.markDirty(g)
+			}
+		default:
+			assert.Unreachable("kind of timer", uint64(t.kind))
+		}
+	}
+	if e.desk != nil {
+		if at := e.desk.Deadline(); at != 0 && at <= e.now.Mono {
+			e.desk.Tick(e.now.Mono)
+		}
+	}
 }
