@@ -36,7 +36,7 @@ func (i *ingest) Deliver(sub *route.Sub, m *route.Message) bool {
 			return true
 		}
 	}
-	g.replica.Publish(&replica.Published{Subject: subject, Header: hdr, Payload: payload, Conn: m.From, Reply: m.Reply})
+	g.replica.Publish(&replica.Published{Subject: subject, Header: hdr, Payload: payload, Reply: m.Reply})
 	e.markDirty(g)
 	return true
 }

@@ -9,10 +9,9 @@ import (
 	"weir/spec/assert"
 )
 
-// Origin is who waits for the result of a command. At most one of the two forms is used; the zero Origin is nobody.
+// Origin is who waits for the result of a command: Done, or whoever subscribes to the reply subject that came with the
+// command, which is Batch.Reply of its ordinal. At most one of the two is there.
 type Origin struct {
-	// Conn is the connection that published; its reply subject is Batch.Reply of the command's ordinal.
-	Conn event.ConnID
 	// Done is called with the Result effect of the command, or with nil when the outcome will never be known here.
 	Done func(result *effect.Effect)
 
@@ -83,12 +82,11 @@ func (r *Replica) load(bytes int) {
 // bytes is about what the batch takes in memory.
 func (b *Batch) bytes() int { return len(b.data) + len(b.replies) + originBytes*len(b.origins) }
 
-// Published is a message of a connection on its way into the log.
+// Published is a message on its way into the log.
 type Published struct {
 	// Subject, Header and Payload are the message.
 	Subject, Header, Payload []byte
-	// Conn is the connection that published it, Reply where the acknowledgement goes; empty without one.
-	Conn  event.ConnID
+	// Reply is where the acknowledgement goes; empty without one.
 	Reply []byte
 }
 
@@ -98,22 +96,16 @@ func (r *Replica) Publish(m *Published) {
 	before := b.bytes()
 	b.data = command.AppendPublish(b.data, m.Subject, m.Header, m.Payload)
 	b.replies = append(b.replies, m.Reply...)
-	b.origins = append(b.origins, Origin{Conn: m.Conn, replyEnd: len(b.replies)})
+	b.origins = append(b.origins, Origin{replyEnd: len(b.replies)})
 	r.load(b.bytes() - before)
 }
 
 // Propose adds a command to the open batch. done may be nil; see Origin.
 func (r *Replica) Propose(c *command.Command, done func(result *effect.Effect)) {
-	r.ProposeFor(c, 0, nil, done)
-}
-
-// ProposeFor is Propose for a command of a connection that gave a reply subject, which is copied.
-func (r *Replica) ProposeFor(c *command.Command, conn event.ConnID, reply []byte, done func(result *effect.Effect)) {
 	b := r.batch()
 	before := b.bytes()
 	b.data = command.Append(b.data, c)
-	b.replies = append(b.replies, reply...)
-	b.origins = append(b.origins, Origin{Conn: conn, Done: done, replyEnd: len(b.replies)})
+	b.origins = append(b.origins, Origin{Done: done, replyEnd: len(b.replies)})
 	r.load(b.bytes() - before)
 }
 
