@@ -39,16 +39,39 @@ type server struct {
 	ended chan error
 }
 
-// buffer collects what a process writes.
+// buffer collects what a process writes, and tells who waits for a text when it is there.
 type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	mu     sync.Mutex
+	text   bytes.Buffer
+	awaits map[string]chan struct{}
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.text.Write(p)
+	n, err := b.text.Write(p)
+	b.notify()
+	return n, err
+}
+
+// notify closes the channels of the texts that have been written. The lock is held.
+func (b *buffer) notify() {
+	for text, written := range b.awaits {
+		if bytes.Contains(b.text.Bytes(), []byte(text)) {
+			close(written)
+			delete(b.awaits, text)
+		}
+	}
+}
+
+// written returns a channel that is closed as soon as the process has written a text. One at a time may wait for a text.
+func (b *buffer) written(text string) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	written := make(chan struct{})
+	b.awaits[text] = written
+	b.notify()
+	return written
 }
 
 func (b *buffer) String() string {
@@ -79,14 +102,14 @@ func (s *server) start() {
 		"--ports_file_dir", s.dir}, s.args...)
 	s.cmd = exec.Command(os.Args[0], args...)
 	s.cmd.Env = append(os.Environ(), asCommand+"=1")
-	s.log = &buffer{}
+	s.log = &buffer{awaits: map[string]chan struct{}{}}
 	s.cmd.Stderr, s.cmd.Stdout = s.log, s.log
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 	s.ended = make(chan error, 1)
 	go func(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }(s.cmd, s.ended)
-	s.await("the line that says that it is ready", func() bool { return strings.Contains(s.log.String(), "Server is ready") })
+	s.await("Server is ready")
 	text, err := os.ReadFile(filepath.Join(s.dir, fmt.Sprintf("%s_%d.ports", filepath.Base(os.Args[0]), s.cmd.Process.Pid)))
 	if err != nil {
 		s.t.Fatal(err)
@@ -98,19 +121,17 @@ func (s *server) start() {
 	s.url, s.http = ports.Nats[0], ports.Monitoring[0]
 }
 
-// await looks again and again whether something is true.
-func (s *server) await(what string, holds func() bool) {
+// await waits until the server has logged a text.
+func (s *server) await(text string) {
 	s.t.Helper()
-	for limit := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		select {
-		case err := <-s.ended:
-			s.ended <- err
-			s.t.Fatalf("waiting for %s: the server has ended (%v):\n%s", what, err, s.log)
-		default:
-		}
-		if time.Now().After(limit) {
-			s.t.Fatalf("waiting for %s: not after %v:\n%s", what, patience, s.log)
-		}
+	written := s.log.written(text)
+	select {
+	case <-written:
+	case err := <-s.ended:
+		s.ended <- err
+		s.t.Fatalf("waiting for %q in the log: the server has ended (%v):\n%s", text, err, s.log)
+	case <-time.After(patience):
+		s.t.Fatalf("waiting for %q in the log: not after %v:\n%s", text, patience, s.log)
 	}
 }
 
@@ -207,7 +228,7 @@ func TestReloadIsRefusedInTheLog(t *testing.T) {
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	s.await("the refusal", func() bool { return strings.Contains(s.log.String(), "reload is not supported") })
+	s.await("reload is not supported")
 }
 
 func TestLameDuckTellsClientsAndEnds(t *testing.T) {
