@@ -164,12 +164,14 @@ func (d *Desk) pumpPull(l *line, state *consumer.State) {
 // sharedCount is how many messages the requests at the head of the queue can take, beside those that are promised, before
 // one with a bound of bytes has its turn.
 func (d *Desk) sharedCount(l *line, promised int) int {
+	most := DeliverBatchMax + promised
 	total := 0
-	for i, r := range l.waiting.all() {
+	all := l.waiting.all()
+	for i, r := range all[:min(len(all), most)] { // each can take one at least
 		if r.bounded {
 			return i - promised
 		}
-		total = min(total+r.left, DeliverBatchMax+promised)
+		total = min(total+r.left, most)
 	}
 	return total - promised
 }
