@@ -183,12 +183,3 @@ func (w *World) rot(f *plan.Fault) {
 		w.trace.Note("rot of " + names[at])
 	}
 }
-
-// noteLogWrites remembers where the log was written last.
-func (w *World) noteLogWrites() {
-	w.disk.OnOp(func(op memfs.Op) {
-		if op.Kind == memfs.OpWrite && strings.Contains(op.Name, "/wal/") && !strings.HasSuffix(op.Name, "/mark") {
-			w.lastLogWrite = op
-		}
-	})
-}

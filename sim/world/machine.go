@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"strings"
 
 	"weir/disk/memfs"
 	"weir/disk/wal"
@@ -205,11 +206,30 @@ func (w *World) kill(strategy memfs.Strategy) {
 	for i := range m.workers {
 		at := (first + i) % len(m.workers)
 		if m.workers[at].batch != nil && w.key.Chance(800, "partial", gen, uint64(at)) {
-			mean := int64(2) << w.key.Below(5, "mean of calls", gen, uint64(at))
-			w.partly(m.workers[at].batch, uint64(w.key.Exp(mean, "calls", gen, uint64(at))))
+			w.partly(m.workers[at].batch, w.cutOf(at))
 		}
 	}
 	w.end(strategy)
+}
+
+// cut is where a batch ends that the process does not live to finish: after a number of disk calls, or after a number of
+// calls that make something durable.
+type cut struct {
+	calls, syncs uint64
+}
+
+// cutOf draws where the batch of a worker ends: near its beginning for a crash that was meant to fall into this very
+// work, else anywhere.
+func (w *World) cutOf(at int) cut {
+	gen := uint64(w.machine.gen)
+	if w.key.Chance(500, "cut at syncs", gen, uint64(at)) {
+		return cut{syncs: 1 + uint64(w.key.Exp(2, "syncs", gen, uint64(at)))}
+	}
+	if w.sprung {
+		return cut{calls: w.key.Below(10, "calls", gen, uint64(at))}
+	}
+	mean := int64(2) << w.key.Below(5, "mean of calls", gen, uint64(at))
+	return cut{calls: uint64(w.key.Exp(mean, "calls", gen, uint64(at)))}
 }
 
 // stop ends the process in order: clients are told and let go, what the workers have is carried out, files are closed.
@@ -246,22 +266,42 @@ func (w *World) end(strategy memfs.Strategy) {
 	w.loseLinks()
 }
 
-// partly carries out a batch up to the given number of disk calls. The process that would go on after a refused call
-// does not exist any more, so that whatever it makes of it means nothing.
-func (w *World) partly(batch []event.Op, calls uint64) {
+// partly carries out a batch up to the cut. The process that would go on after a refused call does not exist any more,
+// so that whatever it makes of it means nothing.
+func (w *World) partly(batch []event.Op, c cut) {
 	defer func() {
 		if recover() != nil {
 			w.disk.StopAfter(0)
+			w.syncsLeft = 0
 		}
 	}()
-	w.disk.StopAfter(max(w.disk.Ops()+calls, 1))
+	if c.syncs > 0 {
+		w.syncsLeft = c.syncs
+	} else {
+		w.disk.StopAfter(max(w.disk.Ops()+c.calls, 1))
+	}
 	w.machine.node.Storage().Do(batch, nil)
 	w.disk.StopAfter(0)
+	w.syncsLeft = 0
+}
+
+// watchDisk remembers where the log was written last, and turns the machine off when the syncs of a cut have been made.
+func (w *World) watchDisk() {
+	w.disk.OnOp(func(op memfs.Op) {
+		switch {
+		case op.Kind == memfs.OpWrite && strings.Contains(op.Name, "/wal/") && !strings.HasSuffix(op.Name, "/mark"):
+			w.lastLogWrite = op
+		case op.Kind&(memfs.OpSync|memfs.OpSyncDir|memfs.OpRename) != 0 && w.syncsLeft > 0:
+			if w.syncsLeft--; w.syncsLeft == 0 {
+				w.disk.StopAfter(op.Number)
+			}
+		}
+	})
 }
 
 func (w *World) crashDisk(strategy memfs.Strategy) {
 	w.disk = w.disk.Crash(strategy, w.key.Draw("crash", uint64(w.machine.gen)))
-	w.noteLogWrites()
+	w.watchDisk()
 	w.applyDiskFaults()
 }
 

@@ -74,7 +74,9 @@ type World struct {
 	machine machine
 	// lastLogWrite is the last write to a segment of the log.
 	lastLogWrite memfs.Op
+	syncsLeft    uint64 // of a cut; 0: none
 	healed       bool
+	sprung       bool  // the crash under way was waiting for this work
 	armed        []int // crashes that wait for the disk, by number
 	active       []int // faults under way that the disk must know of, by number
 
@@ -128,7 +130,7 @@ func New(p *plan.Plan, tr *trace.Trace) *World {
 		disk:  memfs.New(memfs.Options{SectorBytes: p.Disk.SectorBytes, Seed: p.Seed}),
 	}
 	w.machine.slow = 1
-	w.noteLogWrites()
+	w.watchDisk()
 	w.digests.seen = map[applied]uint64{}
 	for i := range p.Faults {
 		w.queue.Push(sched.Event{At: p.Faults[i].AtMillis * 1_000_000, Kind: evFault, N: uint64(i)})
@@ -215,7 +217,9 @@ func (w *World) handle(e *sched.Event) {
 		w.beginFault(int(e.N))
 	case evFire:
 		if e.Gen == w.machine.gen && !w.healed {
+			w.sprung = true
 			w.crash(&w.plan.Faults[e.N])
+			w.sprung = false
 		}
 	case evFaultEnd:
 		w.endFault(int(e.N))
