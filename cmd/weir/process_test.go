@@ -188,7 +188,7 @@ func TestExitCodesAndTexts(t *testing.T) {
 		{"help bench", 0, "fresh\ndirectories"},
 		{"-foo", 2, "flag provided but not defined: -foo"},
 		{"serve -p x", 2, "invalid value"},
-		{"-tls", 2, "not supported by this version of weir"},
+		{"-tls", 1, "flag -tls is not supported by this version of weir"},
 		{"-c /nonexistent/a.conf", 1, "no such file"},
 		{"-t -c " + bad, 1, `bad.conf:2:1: unknown field "prot"`},
 		{"-c " + bad, 1, `option "cluster" is not supported by this version of weir`},
