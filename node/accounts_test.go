@@ -8,6 +8,7 @@ import (
 	"weir/node/auth"
 	"weir/node/engine"
 	"weir/node/event"
+	"weir/node/monitor"
 )
 
 func twoAccounts(t *testing.T) *rig {
@@ -89,6 +90,9 @@ func TestAccountWithoutJetStreamIsToldSo(t *testing.T) {
 		if got := r.read(2); !strings.Contains(got, kind+`","error":{"code":503,"err_code":10039`) {
 			t.Errorf("system account, %s: %s", to, got)
 		}
+	}
+	if n := r.node.Engine().Snapshot(r.now, monitor.Want{}).JetStream.APITotal; n != 0 {
+		t.Errorf("%d requests of accounts without JetStream are counted", n)
 	}
 }
 

@@ -59,7 +59,8 @@ func (c *call) admit(r *Request) bool {
 	}
 	limits, enabled := c.backend.Limits(c.account)
 	if !enabled {
-		c.refuse(jsapi.CodeNotEnabledForAccount.Err())
+		// Not counted: there is nothing that the account has of JetStream.
+		c.send(c.endpoint.failed(jsapi.Response{Type: c.endpoint.kind, Error: jsapi.CodeNotEnabledForAccount.Err()}), c.audited)
 		return false
 	}
 	c.limits = limits

@@ -73,6 +73,7 @@ func (e *Engine) serve(a *account) {
 		a.routes.Subscribe(&route.Sub{Receiver: receiver, Pattern: pattern, Handler: a.number})
 	}
 	subscribe(userInfoSubject, (*userInfos)(e))
+	e.serveQuestions(a)
 	switch {
 	case a.limits != nil:
 		subscribe("$JS.API.>", (*requests)(e))

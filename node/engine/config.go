@@ -38,6 +38,8 @@ type Config struct {
 	// Observe, when it is not nil, is told of every applied entry: its group, its index, and how to compute the digest
 	// of the group's state. It is for the simulator, which compares the states of one index.
 	Observe func(group wal.GroupID, index uint64, digest func() uint64)
+	// Process completes what clients of the system account are told; nil leaves it at what the engine knows.
+	Process Process
 	// Plant holds deliberate faults for the simulator; empty in production.
 	Plant Plant
 }

@@ -19,6 +19,7 @@ import (
 	"weir/node/api"
 	"weir/node/delivery"
 	"weir/node/event"
+	"weir/node/monitor"
 	"weir/node/route"
 	"weir/node/session"
 	"weir/spec/assert"
@@ -90,7 +91,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		watching:      watching{watches: map[watchKey]*route.Watch{}, watchers: map[uint64]watchKey{}},
 	}
 	e.openAccounts()
-	e.counters.start = now
+	e.counters.start, e.counters.pastOf = now, map[string]*monitor.Tenant{}
 	e.clientConfig = config.clients()
 	if !config.JetStream.Enabled {
 		e.opened = true

@@ -61,28 +61,34 @@ func (u *userInfos) Deliver(sub *route.Sub, m *route.Message) bool {
 	if c == nil || len(m.Reply) == 0 {
 		return c != nil
 	}
-	e.sysSeq++
 	identity := c.session.Identity()
 	answer := struct {
 		Server serverInfo `json:"server"`
 		Data   userInfo   `json:"data"`
 	}{
-		Server: serverInfo{
-			Name: e.config.ServerName, Host: e.config.Host, ID: e.config.ServerID, Version: jsapi.Version,
-			JetStream: e.config.JetStream.Enabled, Seq: e.sysSeq, Time: jsapi.Time(e.wall),
-		},
+		Server: e.describeServer(),
 		Data: userInfo{
 			User: identity.User, Account: identity.Account, AccountName: identity.Account,
 			Permissions: showPermissions(identity.Permissions),
 		},
 	}
-	if e.config.JetStream.Enabled {
-		answer.Server.Flags = flagJetStream
-	}
 	body, err := json.Marshal(&answer)
 	assert.True(err == nil, "plain fields can be encoded")
 	e.servedBy(sub).send(m.Reply, nil, body)
 	return true
+}
+
+// describeServer is how the server signs an answer.
+func (e *Engine) describeServer() serverInfo {
+	e.sysSeq++
+	info := serverInfo{
+		Name: e.config.ServerName, Host: e.config.Host, ID: e.config.ServerID, Version: jsapi.Version,
+		JetStream: e.config.JetStream.Enabled, Seq: e.sysSeq, Time: jsapi.Time(e.wall),
+	}
+	if e.config.JetStream.Enabled {
+		info.Flags = flagJetStream
+	}
+	return info
 }
 
 func showPermissions(p *auth.Permissions) *userPermissions {

@@ -19,8 +19,9 @@ type counters struct {
 	closed []monitor.Connection // the last ClosedMax, oldest first
 	// listed counts the subscriptions in the lists of closed, of which those before bare have none.
 	listed, bare int
-	// Traffic of connections that are gone.
+	// Traffic of connections that are gone, in all and by account.
 	past        session.Stats
+	pastOf      map[string]*monitor.Tenant
 	slow, stale uint64
 }
 
@@ -31,9 +32,16 @@ func (c *counters) noteClosed(s *session.Session, now int64) {
 	c.past.InBytes += stats.InBytes
 	c.past.OutMsgs += stats.OutMsgs
 	c.past.OutBytes += stats.OutBytes
+	of := c.pastOf[s.Identity().Account]
+	if of == nil {
+		of = &monitor.Tenant{}
+		c.pastOf[s.Identity().Account] = of
+	}
+	addTraffic(of, &stats)
 	switch s.Closed() {
 	case wire.SlowConsumerPendingBytes, wire.SlowConsumerWriteDeadline:
 		c.slow++
+		of.SlowConsumers++
 	case wire.StaleConnection:
 		c.stale++
 	}
@@ -63,9 +71,14 @@ func (e *Engine) Snapshot(now event.Time, want monitor.Want) monitor.Snapshot {
 		SlowConsumers: e.counters.slow, StaleConnections: e.counters.stale,
 		TotalConnections: e.counters.total, OpenConnections: len(e.sessions),
 	}
+	tenants := e.showTenants(&s)
 	for _, id := range slices.Sorted(maps.Keys(e.sessions)) {
 		c := e.sessions[id].session
 		stats := c.Stats()
+		if t := tenants[c.Identity().Account]; t != nil {
+			addTraffic(t, &stats)
+			t.Connections++
+		}
 		s.Traffic.InMsgs += stats.InMsgs
 		s.Traffic.InBytes += stats.InBytes
 		s.Traffic.OutMsgs += stats.OutMsgs
@@ -92,6 +105,28 @@ func (e *Engine) Snapshot(now event.Time, want monitor.Want) monitor.Snapshot {
 		s.JetStream = e.showJetStream(want)
 	}
 	return s
+}
+
+// showTenants lists the accounts with what clients did that are gone. It returns them by name too.
+func (e *Engine) showTenants(s *monitor.Snapshot) map[string]*monitor.Tenant {
+	s.Tenants = make([]monitor.Tenant, len(e.accounts))
+	named := make(map[string]*monitor.Tenant, len(e.accounts))
+	for i, a := range e.accounts {
+		t := &s.Tenants[i]
+		if past := e.counters.pastOf[a.name]; past != nil {
+			*t = *past
+		}
+		t.Name, t.JetStream, t.Subscriptions = a.name, a.limits != nil, a.routes.Len()
+		named[a.name] = t
+	}
+	return named
+}
+
+func addTraffic(t *monitor.Tenant, stats *session.Stats) {
+	t.InMsgs += stats.InMsgs
+	t.InBytes += stats.InBytes
+	t.OutMsgs += stats.OutMsgs
+	t.OutBytes += stats.OutBytes
 }
 
 func showConnection(s *session.Session) monitor.Connection {

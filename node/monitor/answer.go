@@ -45,7 +45,8 @@ type request struct {
 
 // Paths are what the monitoring port answers, below its base path.
 func Paths() []string {
-	return []string{"/", "/varz", "/connz", "/subsz", "/subscriptionsz", "/jsz", "/healthz"}
+	return []string{"/", "/varz", "/connz", "/subsz", "/subscriptionsz", "/jsz", "/healthz", "/routez", "/gatewayz",
+		"/leafz", "/accountz", "/accstatz"}
 }
 
 // Handle answers the request for a path with a query. Unknown paths get status 404.
@@ -66,6 +67,16 @@ func Handle(path string, query url.Values, source Source) Answer {
 		body, err = r.jsz()
 	case "/healthz":
 		return r.healthz()
+	case "/routez":
+		body = r.routez()
+	case "/gatewayz":
+		body = r.gatewayz()
+	case "/leafz":
+		body = r.leafz()
+	case "/accountz":
+		body, err = r.accountz()
+	case "/accstatz":
+		body, err = r.accstatz()
 	default:
 		return text(statusNotFound, "404 page not found\n")
 	}
@@ -188,7 +199,8 @@ func (r *request) root() Answer {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<html lang=\"en\">\n<head><title>weir</title></head>\n<body>\n<h1>weir</h1>\n<p>compatible with %s</p>\n", server.Version)
 	for _, link := range []struct{ path, title string }{
-		{"varz", "General"}, {"jsz", "JetStream"}, {"connz", "Connections"}, {"subsz", "Subscriptions"}, {"healthz", "Health Probe"},
+		{"varz", "General"}, {"jsz", "JetStream"}, {"connz", "Connections"}, {"subsz", "Subscriptions"},
+		{"accountz", "Accounts"}, {"accstatz", "Account Stats"}, {"healthz", "Health Probe"},
 	} {
 		fmt.Fprintf(&b, "<a href=.%s/%s>%s</a><br/>\n", server.HTTPBasePath, link.path, link.title)
 	}

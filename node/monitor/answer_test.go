@@ -47,6 +47,10 @@ func (f fixed) Snapshot(w Want) Snapshot {
 		s.Closed = []Connection{{ID: 3, IP: "::1", Port: 5, StartNanos: start, LastNanos: start + 1e9, StopNanos: start + 3e9,
 			Reason: "Client Closed", Account: "$G", Subscriptions: 1, List: []Subscription{{Subject: "baz", SID: "4"}}}}
 	}
+	s.Tenants = []Tenant{
+		{Name: "$G", JetStream: f.jetStream, Connections: 1, Subscriptions: 1, InMsgs: 1, InBytes: 10, OutMsgs: 2, OutBytes: 20},
+		{Name: "$SYS"}, {Name: "A", Connections: 1, Subscriptions: 1, SlowConsumers: 1},
+	}
 	if !f.jetStream {
 		return s
 	}
@@ -81,6 +85,17 @@ func TestAnswers(t *testing.T) {
 			case "source":
 				source = fixed{jetStream: d.HasArg("jetstream"), broken: d.HasArg("broken")}
 				return ""
+			case "ask": // ask what [account=name], then the body
+				q := Question{What: d.CmdArgs[0].Key, Body: []byte(strings.TrimSpace(d.Input))}
+				d.MaybeScanArgs(t, "account", &q.Account)
+				reply, meant := Ask(q, source)
+				switch {
+				case !meant:
+					return "silence\n"
+				case reply.Code != 0:
+					return fmt.Sprintf("error %d %s\n", reply.Code, reply.Error)
+				}
+				return string(reply.Data) + "\n"
 			case "get":
 				u, err := url.Parse(strings.TrimSpace(d.Input))
 				if err != nil {

@@ -64,8 +64,23 @@ type Snapshot struct {
 	// Connections are the open ones, Closed those remembered; in the order of their ids.
 	Connections []Connection
 	Closed      []Connection
+	// Tenants are the accounts in the order of their names.
+	Tenants []Tenant
 	// JetStream is nil when persistence is off.
 	JetStream *JetStream
+}
+
+// Tenant is one account and what its clients do.
+type Tenant struct {
+	// Name is the name; JetStream says whether it has persistence.
+	Name      string
+	JetStream bool
+	// Connections and Subscriptions are how many there are.
+	Connections, Subscriptions int
+	// What came from the clients of the account and went to them.
+	InMsgs, InBytes, OutMsgs, OutBytes uint64
+	// SlowConsumers counts clients that were closed because they were.
+	SlowConsumers uint64
 }
 
 // Traffic counts messages, bytes and connections since the start.

@@ -174,16 +174,23 @@ func (m *monitoring) Snapshot(want monitor.Want) monitor.Snapshot {
 		newest := s.Closed[max(0, len(s.Closed)-m.process.MaxClosedClients):]
 		s.Closed = slices.Clone(newest) // the engine goes on writing to its own
 	})
-	if j := s.JetStream; j != nil {
-		j.MaxMemory, j.MaxStorage = m.process.JetStream.MaxMemoryBytes, m.process.JetStream.MaxFileBytes
-		j.UniqueTag = m.process.JetStream.UniqueTag
-		limits := m.process.JetStream.Limits
-		j.Limits = monitor.JetStreamLimits{
-			MaxRequestBatch: int(limits.MaxRequestBatch), MaxAckPending: int(limits.MaxAckPending),
-			MaxDuplicateWindow: limits.DuplicateWindowNanos, DefaultMaxConsumers: int(limits.MaxConsumers),
-		}
-	}
+	m.Complete(&s)
 	return s
+}
+
+// Complete implements engine.Process.
+func (m *monitoring) Complete(s *monitor.Snapshot) {
+	j := s.JetStream
+	if j == nil {
+		return
+	}
+	j.MaxMemory, j.MaxStorage = m.process.JetStream.MaxMemoryBytes, m.process.JetStream.MaxFileBytes
+	j.UniqueTag = m.process.JetStream.UniqueTag
+	limits := m.process.JetStream.Limits
+	j.Limits = monitor.JetStreamLimits{
+		MaxRequestBatch: int(limits.MaxRequestBatch), MaxAckPending: int(limits.MaxAckPending),
+		MaxDuplicateWindow: limits.DuplicateWindowNanos, DefaultMaxConsumers: int(limits.MaxConsumers),
+	}
 }
 
 // usage measures the processor time of this process between two looks.

@@ -120,6 +120,7 @@ func (p *process) start() (err error) {
 	if p.monitor, err = startMonitoring(p); err != nil {
 		return err
 	}
+	options.Node.Engine.Process = p.monitor
 	if p.JetStream.Enabled {
 		announceJetStream(p.log, p.settings)
 	}
