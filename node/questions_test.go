@@ -18,7 +18,7 @@ func TestSystemAccountAsksAboutTheServer(t *testing.T) {
 		"SERVER.PING.NONSENSE": "NATS/1.0 503",
 		"ACCOUNT.A.INFO":       `"data":{"account_name":"A"`,
 		"ACCOUNT.A.JSZ":        `"data":{"name":"A"`,
-		"ACCOUNT.nope.JSZ":     `"error":{"code":500,"description":"account \"nope\" not found"}`,
+		"ACCOUNT.nope.JSZ":     `"data":null,"error":{"code":500,"description":"account \"nope\" not found"}`,
 		"ACCOUNT.PING.STATZ":   `"account_statz":[`,
 	} {
 		r.pub(1, "$SYS.REQ."+subject, "in.x", "")

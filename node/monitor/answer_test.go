@@ -93,7 +93,7 @@ func TestAnswers(t *testing.T) {
 				case !meant:
 					return "silence\n"
 				case reply.Code != 0:
-					return fmt.Sprintf("error %d %s\n", reply.Code, reply.Error)
+					return fmt.Sprintf("%s error %d %s\n", reply.Data, reply.Code, reply.Error)
 				}
 				return string(reply.Data) + "\n"
 			case "get":

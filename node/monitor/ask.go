@@ -24,7 +24,7 @@ type Question struct {
 
 // Reply is the answer to a Question: Data, or an error.
 type Reply struct {
-	// Data is a JSON document, nil with an error.
+	// Data is a JSON document: null when the question could not be answered, nil when it could not even be read.
 	Data []byte
 	// Code and Error are an error; Code is 0 without one.
 	Code  int
@@ -87,7 +87,7 @@ func Ask(q Question, source Source) (Reply, bool) {
 		assert.True(err == nil, "a document of plain fields encodes")
 		return Reply{Data: data}, true
 	case query.Get("filter_subject") != "":
-		return Reply{Code: codeFailed, Error: "filter by subject is not supported by this server"}, true
+		return failed("filter by subject is not supported by this server"), true
 	}
 	path, known := paths[q.What]
 	assert.True(known, "a question is one of those that there are")
@@ -96,7 +96,7 @@ func Ask(q Question, source Source) (Reply, bool) {
 		return Reply{Data: withStatus(a)}, true
 	}
 	if a.Status != statusOK {
-		return Reply{Code: codeFailed, Error: string(a.Body)}, true
+		return failed(string(a.Body)), true
 	}
 	return q.part(a.Body), true
 }
@@ -118,8 +118,10 @@ func (q *Question) part(body []byte) Reply {
 	case len(doc.JetStream) == 1:
 		return Reply{Data: compact(doc.JetStream[0])}
 	}
-	return Reply{Code: codeFailed, Error: fmt.Sprintf("account %q not found", q.Account)}
+	return failed(fmt.Sprintf("account %q not found", q.Account))
 }
+
+func failed(text string) Reply { return Reply{Data: []byte("null"), Code: codeFailed, Error: text} }
 
 // query reads the body as filters and as the query that it stands for.
 func (q *Question) query(source Source) (query url.Values, meant bool, err error) {

@@ -268,6 +268,14 @@ func (r *request) subsz() (*subsz, error) {
 		ServerID: r.source.Server().ID, Now: jsapi.Time(snapshot.NowNanos), Count: interest.Count, Cache: interest.Cached,
 		Inserts: interest.Inserts, Removes: interest.Removes, Matches: interest.Matches, Offset: offset, Limit: limit,
 	}
+	if account != "" {
+		doc.Count = 0
+		for i := range snapshot.Tenants {
+			if snapshot.Tenants[i].Name == account {
+				doc.Count = snapshot.Tenants[i].Subscriptions
+			}
+		}
+	}
 	if interest.Matches > 0 {
 		doc.HitRate = float64(interest.Hits) / float64(interest.Matches) //det:ok a figure for a person, derived from integers and kept nowhere
 	}
