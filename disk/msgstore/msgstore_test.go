@@ -391,6 +391,12 @@ func TestFullDiskKeepsWhatItRefused(t *testing.T) {
 	if err := s.files.Sync(); !errors.Is(err, vfs.ErrNoSpace) {
 		t.Fatalf("sync: got %v, want ErrNoSpace", err)
 	}
+	for seq, want := range s.twin { // while the disk is full as well
+		loc, _ := s.index.Lookup(seq)
+		if got, err := s.files.Read(loc); err != nil || !same(got, want) {
+			t.Fatalf("message %d: got %v, %v", seq, got, err)
+		}
+	}
 	s.fs.SetCapacity(0)
 	must(t, s.check())
 	must(t, s.save())

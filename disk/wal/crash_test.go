@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/disk/memfs"
+	"weir/disk/record"
 	"weir/disk/vfs"
 )
 
@@ -62,6 +63,9 @@ func (c *crashRun) recover(fs *memfs.FS, key uint64, depth int) error {
 	if err := check(rec, c.versions, nil); err != nil {
 		return err
 	}
+	if err := leftovers(fs, l); err != nil {
+		return err
+	}
 	// A little more work must not disturb what was recovered.
 	versions := c.versions
 	if err := l.Append([]Write{{Group: 1 << 40, Entries: []Entry{{Term: 1, Index: 1, Data: []byte("x")}}}}); err != nil {
@@ -84,6 +88,20 @@ func (c *crashRun) recover(fs *memfs.FS, key uint64, depth int) error {
 		return fmt.Errorf("opened again: %w", err)
 	}
 	return inner
+}
+
+// leftovers returns an error for a frame of a torn append behind the end of an open log: an append that happens to end
+// right before such a frame would bring it back to life.
+func leftovers(fs *memfs.FS, l *Log) error {
+	data, err := vfs.ReadFile(fs, "wal/"+segmentName(l.id))
+	if err != nil {
+		return err
+	}
+	end := min(l.off, int64(len(data)))
+	if at, ok := record.Find(data[end:], record.Place{Segment: l.id, Offset: end}); ok {
+		return fmt.Errorf("segment %d ends at %d and holds a frame at %d", l.id, end, at)
+	}
+	return nil
 }
 
 func enumerate(t *testing.T, seed uint64, opts Options) (int, error) {

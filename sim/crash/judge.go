@@ -97,6 +97,13 @@ func (l *ledger) verifyGroup(n *node, g *group, a *acknowledged, allowDamage boo
 	if g.machine.last != want.last || !slices.Equal(g.machine.living, want.living) {
 		return fmt.Errorf("group %d at index %d has messages %v, want %v", g.id, g.last, g.machine.living, want.living)
 	}
+	for seq, next := uint64(1), 0; seq <= want.last; seq++ {
+		if next < len(want.living) && want.living[next].seq == seq {
+			next++
+		} else if _, ok := g.index.Lookup(seq); ok {
+			return fmt.Errorf("group %d: message %d was removed and is back", g.id, seq)
+		}
+	}
 	for _, s := range want.living {
 		c := commandAt(l.seed, g.id, s.index)
 		m := c.message(s.n, s.seq)
