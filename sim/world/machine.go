@@ -2,7 +2,6 @@ package world
 
 import (
 	"fmt"
-	"strings"
 
 	"weir/disk/memfs"
 	"weir/disk/wal"
@@ -147,57 +146,6 @@ func (c *clock) Wake(at int64) {
 	w.queue.Push(sched.Event{At: when, Kind: evWake, Gen: m.gen, N: m.wakes})
 }
 
-// submitter is the world as a node.Worker.
-type submitter World
-
-// Submit implements node.Worker: operations wait for the worker of their kind, which takes all that have gathered.
-func (s *submitter) Submit(ops []event.Op) {
-	w := (*World)(s)
-	for i := range ops {
-		at := 1
-		if ops[i].Kind.Log() {
-			at = 0
-		}
-		w.machine.workers[at].queue = append(w.machine.workers[at].queue, ops[i])
-	}
-	w.diskStart(0)
-	w.diskStart(1)
-}
-
-// diskStart lets an idle worker begin with what has gathered. It is carried out when it ends, so that whatever changes
-// what it refers to meanwhile is caught, and a crash before that leaves any part of it done.
-func (w *World) diskStart(at int) {
-	k := &w.machine.workers[at]
-	if k.batch != nil || len(k.queue) == 0 {
-		return
-	}
-	k.batch, k.queue = k.queue, nil
-	d := w.plan.Disk
-	took := d.SyncMinMicros*1000 + w.key.Exp(d.SyncMeanMicros*1000, "disk", uint64(at), uint64(k.batch[0].Ticket), uint64(w.now)>>20)
-	if at == 1 {
-		took = 10_000 + w.key.Exp(d.WorkMeanMicros*1000, "disk", uint64(at), uint64(k.batch[0].Ticket), uint64(w.now)>>20)
-	}
-	w.trace.Add(trace.DiskStart, uint64(at), uint64(len(k.batch)), nil)
-	w.spring(at, took*w.machine.slow)
-	w.queue.Push(sched.Event{At: w.now + took*w.machine.slow, Kind: evDisk, Gen: w.machine.gen, Conn: uint64(at)})
-}
-
-func (w *World) diskEnd(at int) {
-	k := &w.machine.workers[at]
-	done := w.machine.node.Storage().Do(k.batch, nil)
-	k.batch = nil
-	w.trace.Add(trace.DiskEnd, uint64(at), uint64(len(done)), nil)
-	w.diskStart(at)
-	if len(done) == 0 {
-		return
-	}
-	inputs := make([]event.Input, len(done))
-	for i := range done {
-		inputs[i] = event.Input{Kind: event.Done, Done: done[i]}
-	}
-	w.step(inputs...)
-}
-
 // kill ends the process: batches under way are carried out in part, and the disk is left as the strategy says.
 func (w *World) kill(strategy memfs.Strategy) {
 	m := &w.machine
@@ -205,31 +153,11 @@ func (w *World) kill(strategy memfs.Strategy) {
 	first := int(w.key.Below(2, "first worker", gen))
 	for i := range m.workers {
 		at := (first + i) % len(m.workers)
-		if m.workers[at].batch != nil && w.key.Chance(800, "partial", gen, uint64(at)) {
-			w.partly(m.workers[at].batch, w.cutOf(at))
+		if m.workers[at].busy() && w.key.Chance(800, "partial", gen, uint64(at)) {
+			w.partly(at, w.cutOf(at))
 		}
 	}
 	w.end(strategy)
-}
-
-// cut is where a batch ends that the process does not live to finish: after a number of disk calls, or after a number of
-// calls that make something durable.
-type cut struct {
-	calls, syncs uint64
-}
-
-// cutOf draws where the batch of a worker ends: near its beginning for a crash that was meant to fall into this very
-// work, else anywhere.
-func (w *World) cutOf(at int) cut {
-	gen := uint64(w.machine.gen)
-	if w.key.Chance(500, "cut at syncs", gen, uint64(at)) {
-		return cut{syncs: 1 + uint64(w.key.Exp(2, "syncs", gen, uint64(at)))}
-	}
-	if w.sprung {
-		return cut{calls: w.key.Below(10, "calls", gen, uint64(at))}
-	}
-	mean := int64(2) << w.key.Below(5, "mean of calls", gen, uint64(at))
-	return cut{calls: uint64(w.key.Exp(mean, "calls", gen, uint64(at)))}
 }
 
 // stop ends the process in order: clients are told and let go, what the workers have is carried out, files are closed.
@@ -242,7 +170,7 @@ func (w *World) stop() {
 		}
 	}
 	for at := 0; at < len(m.workers); {
-		if m.workers[at].batch == nil {
+		if !m.workers[at].busy() {
 			at++
 			continue
 		}
@@ -264,49 +192,4 @@ func (w *World) end(strategy memfs.Strategy) {
 	m.paused, m.held = false, nil
 	w.crashDisk(strategy)
 	w.loseLinks()
-}
-
-// partly carries out a batch up to the cut. The process that would go on after a refused call does not exist any more,
-// so that whatever it makes of it means nothing.
-func (w *World) partly(batch []event.Op, c cut) {
-	defer func() {
-		if recover() != nil {
-			w.disk.StopAfter(0)
-			w.syncsLeft = 0
-		}
-	}()
-	if c.syncs > 0 {
-		w.syncsLeft = c.syncs
-	} else {
-		w.disk.StopAfter(max(w.disk.Ops()+c.calls, 1))
-	}
-	w.machine.node.Storage().Do(batch, nil)
-	w.disk.StopAfter(0)
-	w.syncsLeft = 0
-}
-
-// watchDisk remembers where the log was written last, and turns the machine off when the syncs of a cut have been made.
-func (w *World) watchDisk() {
-	w.disk.OnOp(func(op memfs.Op) {
-		switch {
-		case op.Kind == memfs.OpWrite && strings.Contains(op.Name, "/wal/") && !strings.HasSuffix(op.Name, "/mark"):
-			w.lastLogWrite = op
-		case op.Kind&(memfs.OpSync|memfs.OpSyncDir|memfs.OpRename) != 0 && w.syncsLeft > 0:
-			if w.syncsLeft--; w.syncsLeft == 0 {
-				w.disk.StopAfter(op.Number)
-			}
-		}
-	})
-}
-
-func (w *World) crashDisk(strategy memfs.Strategy) {
-	w.disk = w.disk.Crash(strategy, w.key.Draw("crash", uint64(w.machine.gen)))
-	w.watchDisk()
-	w.applyDiskFaults()
-}
-
-// strategy draws how a disk survives.
-func (w *World) strategy(domain string, ids ...uint64) memfs.Strategy {
-	all := memfs.Strategies()
-	return all[w.key.Below(uint64(len(all)), domain, ids...)]
 }

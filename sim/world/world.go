@@ -34,6 +34,7 @@ const (
 	evFaultEnd
 	evRestart
 	evFire
+	evIdle
 )
 
 // Clients is the other end of the connections.
@@ -112,12 +113,6 @@ type machine struct {
 type written struct {
 	conn event.ConnID
 	n    int
-}
-
-// worker is one of the two that carry out storage operations.
-type worker struct {
-	queue []event.Op
-	batch []event.Op // under way
 }
 
 // New returns the world of a plan, with the node not yet started.
@@ -200,7 +195,7 @@ func (w *World) RunUntil(limit int64, done func() bool) bool {
 
 func (w *World) handle(e *sched.Event) {
 	switch e.Kind {
-	case evOpened, evToNode, evHangup, evClosed, evWake, evDisk:
+	case evOpened, evToNode, evHangup, evClosed, evWake, evDisk, evIdle:
 		if e.Gen != w.machine.gen || w.machine.node == nil {
 			return
 		}
@@ -247,5 +242,7 @@ func (w *World) toNode(e *sched.Event) {
 		}
 	case evDisk:
 		w.diskEnd(int(e.Conn))
+	case evIdle:
+		w.idle(e.N)
 	}
 }
