@@ -28,6 +28,8 @@ const (
 	ReadBackMax = 60 * second
 	// WatchMax bounds the time until watches have caught up.
 	WatchMax = 60 * second
+	// ResidueMax bounds the time until the node has nothing left to do on the disk.
+	ResidueMax = 60 * second
 )
 
 // Result is the outcome of one run.
@@ -140,7 +142,16 @@ func (r *run) phases() []verdict.Finding {
 	r.world.RunUntil(r.world.Now()+WatchMax, func() bool { return r.load.CaughtUp() || r.stopped() })
 	r.phase(3)
 	r.load.Close()
-	return verdict.Judge(r.plan, &r.load.Observations)
+	return append(r.residue(), verdict.Judge(r.plan, &r.load.Observations)...)
+}
+
+// residue lets the node finish what it does on the disk, and returns what it has left there that nobody needs.
+func (r *run) residue() []verdict.Finding {
+	r.world.RunUntil(r.world.Now()+ResidueMax, func() bool { return r.world.Idle() || r.stopped() })
+	if left := r.world.Residue(); left != "" && !r.stopped() {
+		return []verdict.Finding{{Class: "residue", Detail: left, At: r.world.Now()}}
+	}
+	return nil
 }
 
 func (r *run) phase(n uint64) { r.trace.Add(trace.Phase, n, 0, nil) }
