@@ -20,14 +20,15 @@ const blockSuffix = ".blk"
 
 // Files are the block files of one stream, in one directory. It is not safe for concurrent use.
 type Files struct {
-	fs     vfs.FS
-	dir    string
-	open   []openFile // least recently used first
-	dirty  []BlockID  // written since the last Sync
-	newDir bool       // the directory has entries that are not durable
-	exists bool       // the directory exists
-	failed error      // of a write or sync; nothing is durable any more through these files
-	plant  Plant
+	fs      vfs.FS
+	dir     string
+	open    []openFile // least recently used first
+	dirty   []BlockID  // written since the last Sync
+	newDir  bool       // the directory has entries that are not durable
+	exists  bool       // the directory exists
+	newDirs bool       // the directory and its parents may not be durable
+	failed  error      // of a write or sync; nothing is durable any more through these files
+	plant   Plant
 	// unwritten are ranges that a full disk refused, in order. They are written before anything else.
 	unwritten []BlockWrite
 	// copies are blocks made by Rewrite that no list given to RemoveExcept has named yet.
@@ -103,10 +104,10 @@ func (f *Files) write(w *BlockWrite) error {
 
 func (f *Files) fileForWriting(id BlockID) (vfs.File, error) {
 	if !f.exists {
-		if err := vfs.MakeDir(f.fs, f.dir); err != nil {
-			return nil, err
+		if err := f.fs.MkdirAll(f.dir); err != nil {
+			return nil, fmt.Errorf("make directory %s: %w", f.dir, err)
 		}
-		f.exists, f.newDir = true, true // a killed process may have left entries that are not durable
+		f.exists, f.newDir, f.newDirs = true, true, true // a killed process may have left entries that are not durable
 	}
 	file, err := f.file(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -179,6 +180,15 @@ func (f *Files) Sync() error {
 		}
 	}
 	f.dirty = f.dirty[:0]
+	if f.newDirs {
+		if err := vfs.MakeDir(f.fs, f.dir); err != nil {
+			if !errors.Is(err, vfs.ErrNoSpace) {
+				f.failed = err
+			}
+			return err
+		}
+		f.newDirs = false
+	}
 	if f.newDir && !f.plant.NoSyncDir {
 		if err := f.fs.SyncDir(f.dir); err != nil {
 			f.failed = fmt.Errorf("sync directory %s: %w", f.dir, err)

@@ -27,7 +27,7 @@ func (f *Files) Load(states []BlockState) ([]BlockInfo, error) {
 		infos = append(infos, BlockInfo{states[i], found})
 	}
 	if len(states) > 0 {
-		f.exists, f.newDir = true, true // a killed process may have left entries that are not durable
+		f.exists, f.newDir, f.newDirs = true, true, true // a killed process may have left entries that are not durable
 	}
 	return infos, f.Close()
 }
