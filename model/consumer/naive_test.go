@@ -80,8 +80,7 @@ func (n *naive) reset(seq uint64) (uint64, bool) {
 		n.cursor = max(seq, n.log.First())
 	}
 	n.pending = nil
-	n.delivered.Consumer, n.delivered.Stream = 0, seq-1
-	n.floor.Consumer, n.floor.Stream = 0, seq-1
+	n.delivered, n.floor = Position{Stream: seq - 1}, Position{Stream: seq - 1}
 	return seq, true
 }
 

@@ -7,9 +7,10 @@ import (
 )
 
 // Reset has the consumer deliver again from seq on, or after its ack floor when seq is 0, as if nothing from there on had
-// been delivered: pending messages and delivery counts are forgotten, and the consumer sequence starts anew. It returns
-// the sequence. A consumer that does not start at the beginning of the stream may not be sent before its start; one that
-// starts relative to what was there when it was created goes back to its ack floor only. It costs O(pending).
+// been delivered: pending messages, delivery counts and the times of activity are forgotten, and the consumer sequence
+// starts anew. It returns the sequence. A consumer that does not start at the beginning of the stream may not be sent
+// before its start; one that starts relative to what was there when it was created goes back to its ack floor only. It
+// costs O(pending).
 func (s *State) Reset(b *Batch, seq uint64) (uint64, *jsapi.Error) {
 	if refused := s.checkReset(seq); refused != nil {
 		return 0, refused
@@ -25,8 +26,7 @@ func (s *State) Reset(b *Batch, seq uint64) (uint64, *jsapi.Error) {
 		s.cursor = max(seq, s.log.First())
 	}
 	s.pending.clear()
-	s.delivered.Consumer, s.delivered.Stream = 0, seq-1
-	s.floor.Consumer, s.floor.Stream = 0, seq-1
+	s.delivered, s.floor = Position{Stream: seq - 1}, Position{Stream: seq - 1}
 	s.numPending = uint64(s.skip.live) + s.log.Count(s.rules.filters, s.cursor)
 	s.changed = true
 	s.wake(b, before)
