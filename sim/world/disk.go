@@ -161,11 +161,12 @@ func (w *World) partly(at int, c cut) {
 	w.syncsLeft = 0
 }
 
-// watchDisk remembers where the log was written last, and turns the machine off when the syncs of a cut have been made.
+// watchDisk remembers where the log was appended to last, and turns the machine off when the syncs of a cut have been made.
 func (w *World) watchDisk() {
 	w.disk.OnOp(func(op memfs.Op) {
 		switch {
-		case op.Kind == memfs.OpWrite && strings.Contains(op.Name, "/wal/") && !strings.HasSuffix(op.Name, "/mark"):
+		case op.Kind == memfs.OpWrite && strings.Contains(op.Name, "/wal/") && !strings.HasSuffix(op.Name, "/mark") &&
+			!w.machine.workers[logWorker].idling:
 			w.lastLogWrite = op
 		case op.Kind&(memfs.OpSync|memfs.OpSyncDir|memfs.OpRename) != 0 && w.syncsLeft > 0:
 			if w.syncsLeft--; w.syncsLeft == 0 {
