@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/disk/vfs"
+	"weir/node/engine"
 )
 
 // blocksHold reports whether the message blocks of the first stream hold the text.
@@ -36,6 +37,7 @@ func TestDeletedMessageIsOverwrittenUnlessItNeedNotBe(t *testing.T) {
 	for _, body := range []string{"secret one", "secret two", "plain three"} {
 		r.pub(1, "s.a", "in.x", body)
 	}
+	r.pub(1, "s.b", "in.x", strings.Repeat("x", engine.KeepBytesMin)) // so much that it is written at once
 	for _, text := range []string{"secret one", "secret two", "plain three"} {
 		if !r.blocksHold(text) {
 			t.Fatalf("%q is not stored", text)

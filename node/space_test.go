@@ -135,3 +135,34 @@ func (r *rig) sleep(nanos int64) {
 	r.node.Step(event.Input{Kind: event.Woke})
 	r.settle()
 }
+
+// TestSmallWritesWaitForCompany holds back the writes of many streams with little each, and writes them with the
+// checkpoint at the latest.
+func TestSmallWritesWaitForCompany(t *testing.T) {
+	r := newRig(t, func(c *engine.Config) { c.JetStream.CheckpointBytes = 32 << 10 })
+	r.open(1, `"headers":true`)
+	r.send(1, "SUB in.> 1\r\n")
+	r.pub(1, "$JS.API.STREAM.CREATE.S", "in.x", `{"name":"S","subjects":["s"],"allow_direct":true}`)
+	r.pub(1, "s", "in.x", "first")
+	if n := r.blockBytes(); n != 0 {
+		t.Fatalf("%d bytes were written for one small message", n)
+	}
+	r.read(1)
+	if got := r.get(1, "S", "1"); !strings.Contains(got, "first") {
+		t.Fatalf("from memory: %q", got)
+	}
+	for range 40 {
+		r.pub(1, "s", "in.x", strings.Repeat("x", 1<<10))
+	}
+	if r.checkpointBytes() == 0 || r.blockBytes() == 0 {
+		t.Fatalf("a checkpoint of %d bytes, blocks of %d", r.checkpointBytes(), r.blockBytes())
+	}
+	r.restart()
+	r.open(2, `"headers":true`)
+	r.send(2, "SUB in.> 1\r\n")
+	for _, seq := range []string{"1", "41"} {
+		if got := r.get(2, "S", seq); !strings.Contains(got, "Nats-Sequence: "+seq) {
+			t.Fatalf("message %s after a restart: %q", seq, got)
+		}
+	}
+}

@@ -176,6 +176,18 @@ func (x *Index) TakeWrites(dst []BlockWrite) []BlockWrite {
 	return dst
 }
 
+// Unwritten is the number of bytes that TakeWrites would hand out.
+func (x *Index) Unwritten() (bytes int) {
+	if x.options.Volatile {
+		return 0
+	}
+	for at := len(x.blocks) - 1; at >= 0 && x.blocks[at].unwritten(); at-- {
+		b := x.blocks[at]
+		bytes += b.base + len(b.data) - b.written + len(b.footer)
+	}
+	return bytes
+}
+
 func (b *block) unwritten() bool { return b.written < b.base+len(b.data) || b.footer != nil }
 
 // Lookup returns the place of a message; false when it is not there.
@@ -211,7 +223,8 @@ func (x *Index) Cached(seq uint64) (Msg, bool) {
 func (x *Index) MemoryBytes() int { return x.memory }
 
 // Evict drops bytes of blocks that have been handed out to be written from memory, oldest first, until at most budget
-// bytes of blocks are in memory or nothing more can go. It returns how many bytes it freed.
+// bytes of blocks are in memory or nothing more can go. With a budget of 0 the room that is kept for further messages goes
+// as well. It returns how many bytes it freed.
 func (x *Index) Evict(budget int) int {
 	before := x.memory
 	if x.options.Volatile {
@@ -225,6 +238,11 @@ func (x *Index) Evict(budget int) int {
 			x.memory -= cap(b.data)
 			b.data, b.base = nil, b.written
 		}
+	}
+	if b := x.tail(); b != nil && budget == 0 && cap(b.data) > len(b.data) {
+		x.memory -= cap(b.data)
+		b.data = append(make([]byte, 0, len(b.data)), b.data...)
+		x.memory += cap(b.data)
 	}
 	return before - x.memory
 }

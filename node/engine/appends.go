@@ -19,6 +19,7 @@ type appending struct {
 	writers      []*group    // whose replicas wait for writes
 	writesTicket event.Ticket
 	lastTicket   event.Ticket // of any storage operation
+	unwritten    int          // bytes of messages that no Keep has handed out
 	drops        []event.Op   // files of groups that have ended
 	erases       []event.Op   // messages to be overwritten
 
@@ -103,8 +104,12 @@ func (e *Engine) flushAppends(out *event.Outputs) {
 	}
 	for _, g := range e.touched {
 		g.touched = false
-		if blocks := g.index.TakeWrites(nil); len(blocks) > 0 && g.durable() {
-			out.Storage = append(out.Storage, event.Op{Kind: event.Keep, Group: g.id, Blocks: blocks})
+		if e.groups[g.id] != g {
+			continue
+		}
+		e.noteUnwritten(g)
+		if g.unwritten >= KeepBytesMin || e.unwritten > UnwrittenBytesMax || g.keepDue {
+			e.keep(g, out)
 		}
 		if g.index.Gone() >= GoneBlocksMax {
 			e.wantSave(g)
@@ -116,6 +121,32 @@ func (e *Engine) flushAppends(out *event.Outputs) {
 	// After the blocks: what is overwritten may have been laid out in this step.
 	out.Storage = append(out.Storage, e.erases...)
 	e.erases = e.erases[:0]
+}
+
+// The bounds of message bytes that are in memory and in the log only. A group's blocks are written once that is worth a
+// call, before its checkpoint, or when all groups together have much to write.
+const (
+	KeepBytesMin      = 64 << 10
+	UnwrittenBytesMax = 64 << 20
+)
+
+// keep hands out what a group's blocks have to be written.
+func (e *Engine) keep(g *group, out *event.Outputs) {
+	g.keepDue = false
+	if g.index == nil || !g.durable() {
+		return
+	}
+	if blocks := g.index.TakeWrites(nil); len(blocks) > 0 {
+		out.Storage = append(out.Storage, event.Op{Kind: event.Keep, Group: g.id, Blocks: blocks})
+	}
+	e.noteUnwritten(g)
+}
+
+// noteUnwritten keeps account of what a group has to write.
+func (e *Engine) noteUnwritten(g *group) {
+	e.unwritten -= g.unwritten
+	g.unwritten = g.index.Unwritten()
+	e.unwritten += g.unwritten
 }
 
 // persisted handles the end of an append: appends end in the order in which they were handed out.

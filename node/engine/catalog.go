@@ -61,6 +61,9 @@ func (e *Engine) startGroup(g *group, machine replica.Machine, found *event.Grou
 			return err
 		}
 		config.Snapshot = mark
+		if err := g.complete(); err != nil {
+			return err
+		}
 	}
 	r, err := replica.New(config)
 	if err != nil {
@@ -71,6 +74,17 @@ func (e *Engine) startGroup(g *group, machine replica.Machine, found *event.Grou
 	e.groups[g.id] = g
 	e.order = append(e.order, g)
 	return r.Start(e)
+}
+
+// complete compares the machine that a checkpoint restored with the index of messages from the same checkpoint.
+func (g *group) complete() error {
+	if g.index == nil {
+		return nil
+	}
+	if counted, found := g.stream.State().Msgs, g.index.Live(); counted != found {
+		return fmt.Errorf("the checkpoint counts %d messages, its blocks hold %d: %w", counted, found, checkpoint.ErrCorrupt)
+	}
+	return nil
 }
 
 // restore loads the sections of a checkpoint into a fresh machine.
@@ -230,6 +244,7 @@ func (e *Engine) endStream(g *group) {
 	if g.damaged == nil {
 		g.replica.Retire()
 		e.cached -= g.cached
+		e.unwritten -= g.unwritten
 		for i, other := range e.order {
 			if other == g {
 				e.order = append(e.order[:i], e.order[i+1:]...)

@@ -43,6 +43,8 @@ type group struct {
 	readFailed   error // why a stored message could not be read
 	rewriting    bool  // blocks are being copied
 	rewriteDue   bool  // in Engine.copies
+	unwritten    int   // bytes of index that no Keep has handed out
+	keepDue      bool  // they are to be handed out with the step
 	moved        bool  // blocks were copied and no checkpoint knows yet
 	firstUnsaved int64 // Engine.logBytes at the first entry that no checkpoint covers; 0: none
 

@@ -40,6 +40,8 @@ func (e *Engine) erase(g *group, first, last uint64) {
 	if !g.durable() {
 		return
 	}
+	g.keepDue = true // what is overwritten is in its file
+	e.touch(g)
 	for seq := first; seq <= last; seq++ {
 		if loc, ok := g.index.Lookup(seq); ok {
 			e.erases = append(e.erases, event.Op{Kind: event.Erase, Group: g.id, Loc: loc})

@@ -20,8 +20,7 @@ func (e *Engine) wantRewrite(g *group) {
 	}
 }
 
-// flushRewrites orders the copies that are worth it. It comes after the step's Keep operations, so that the blocks are
-// in their files.
+// flushRewrites orders the copies that are worth it, of blocks that are in their files.
 func (e *Engine) flushRewrites(out *event.Outputs) {
 	for i, g := range e.copies {
 		e.copies[i] = nil
@@ -29,6 +28,7 @@ func (e *Engine) flushRewrites(out *event.Outputs) {
 		if e.groups[g.id] != g {
 			continue
 		}
+		e.keep(g, out)
 		order, ok := g.index.TakeRewrite()
 		if !ok {
 			continue

@@ -33,8 +33,8 @@ type saving struct {
 // their turns.
 const SavesMax = 4
 
-// flushSaves starts the checkpoints that are due. It comes after the step's Keep operations, so that the blocks hold
-// everything that the checkpoint's index refers to.
+// flushSaves starts the checkpoints that are due, each behind a Keep, so that the blocks hold everything that the
+// checkpoint's index refers to.
 func (e *Engine) flushSaves(out *event.Outputs) {
 	n := 0
 	for n < len(e.due) && len(e.saves) < SavesMax {
@@ -45,6 +45,7 @@ func (e *Engine) flushSaves(out *event.Outputs) {
 			continue
 		}
 		g.saving, g.moved, g.firstUnsaved = true, false, 0
+		e.keep(g, out)
 		save := event.Checkpoint{Update: g.replica.Snapshot()}
 		if g.index != nil {
 			save.Update.Put, save.Update.Delete = appendIndexSections(g.index, save.Update.Put, save.Update.Delete)

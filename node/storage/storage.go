@@ -242,7 +242,7 @@ func (s *Storage) files(id wal.GroupID) *groupFiles {
 }
 
 // GroupsOpenMax bounds the groups whose files are open at a time.
-const GroupsOpenMax = 256
+const GroupsOpenMax = 1024
 
 // Close makes the log durable and releases everything.
 func (s *Storage) Close() error {
