@@ -30,11 +30,11 @@ type profile struct {
 // allFaults and allOps are the groups in a fixed order, because the order of draws must not come from a map.
 var (
 	allFaults = []string{FaultCrash, FaultError, FaultNoSpace, FaultSlow, FaultClock, FaultReset, FaultPause, FaultRot, FaultStop}
-	allOps    = []string{OpPub, OpGet, OpMsgGet, OpSeq, OpInfo, OpPurge, OpDelete, OpFetch, OpWatch, OpConsumer, OpScratch}
+	allOps    = []string{OpPub, OpGet, OpMsgGet, OpSeq, OpInfo, OpPurge, OpDelete, OpFetch, OpWatch, OpConsumer, OpScratch, OpUpdate}
 )
 
 func everyOp() map[string]int {
-	return map[string]int{OpPub: 50, OpGet: 12, OpMsgGet: 4, OpSeq: 4, OpInfo: 5, OpPurge: 1, OpDelete: 1, OpFetch: 20, OpWatch: 2, OpConsumer: 4, OpScratch: 1}
+	return map[string]int{OpPub: 50, OpGet: 12, OpMsgGet: 4, OpSeq: 4, OpInfo: 5, OpPurge: 1, OpDelete: 1, OpFetch: 20, OpWatch: 2, OpConsumer: 4, OpScratch: 1, OpUpdate: 1}
 }
 
 // checkpoints is the profile whose crashes fall into checkpoints.
@@ -257,6 +257,8 @@ func (p *Plan) operations(r *keyed.Rand, chosen *profile, count int) {
 			if op.Kind == OpPurge && r.Chance(300) {
 				op.N = r.Between(1, 5)
 			}
+		case OpUpdate:
+			op.Key = 0
 		case OpSeq, OpDelete:
 			op.Key, op.Delta = 0, r.Exp(6)
 		case OpScratch:

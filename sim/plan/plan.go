@@ -153,6 +153,8 @@ const (
 	OpConsumer = "consumer"
 	// OpScratch lives through the whole life of a stream of its own, twice under one name, with N messages each time.
 	OpScratch = "scratch"
+	// OpUpdate gives the stream another description.
+	OpUpdate = "update"
 	// OpWatch watches key K (-1: all) of stream T with an ordered push consumer until the connection ends.
 	OpWatch = "watch"
 )

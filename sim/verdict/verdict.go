@@ -55,6 +55,7 @@ func Judge(p *plan.Plan, o *workload.Observations) []Finding {
 	for i := range p.Consumers {
 		found = append(found, consumer(p, o, i)...)
 	}
+	found = append(found, descriptions(p, o)...)
 	for _, w := range o.Wrong {
 		found = append(found, Finding{Class: "incarnation", At: w.At, Detail: w.Detail})
 	}

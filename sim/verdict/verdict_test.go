@@ -96,6 +96,25 @@ func TestEachGuaranteeIsEnforced(t *testing.T) {
 		{"watch that ended early owes nothing", "", func(_ *plan.Plan, o *workload.Observations) {
 			o.Watches[0].Seen, o.Watches[0].Ended = o.Watches[0].Seen[:1], 1_500
 		}},
+		{"description of nobody", "update", func(_ *plan.Plan, o *workload.Observations) {
+			o.Descriptions = []workload.Description{{Text: "x", Call: 10, Return: 20}}
+		}},
+		{"description of an update without an answer", "", func(_ *plan.Plan, o *workload.Observations) {
+			o.Updates = []workload.Update{{Text: "x", Call: 5, Return: history.Never}, {Text: "y", Call: 6, Return: 8}}
+			o.Descriptions = []workload.Description{{Text: "x", Call: 10, Return: 20}}
+		}},
+		{"description of an update that was superseded", "update", func(_ *plan.Plan, o *workload.Observations) {
+			o.Updates = []workload.Update{{Text: "x", Call: 1, Return: 5}, {Text: "y", Call: 6, Return: 8}}
+			o.Descriptions = []workload.Description{{Text: "x", Call: 10, Return: 20}}
+		}},
+		{"description of a refused update", "update", func(_ *plan.Plan, o *workload.Observations) {
+			o.Updates = []workload.Update{{Text: "x", Call: 1, Return: 5, Refused: true}}
+			o.Descriptions = []workload.Description{{Text: "x", Call: 10, Return: 20}}
+		}},
+		{"update that was confirmed is lost", "update", func(_ *plan.Plan, o *workload.Observations) {
+			o.Updates = []workload.Update{{Text: "x", Call: 1, Return: 5}}
+			o.Descriptions = []workload.Description{{Call: 10, Return: 20}}
+		}},
 		{"state counts wrongly", "miscounted", func(_ *plan.Plan, o *workload.Observations) { o.Finals[0].Count = 4 }},
 		{"stream that is down owes nothing", "", func(_ *plan.Plan, o *workload.Observations) {
 			o.Finals[0] = &workload.Final{Down: "stream is offline"}

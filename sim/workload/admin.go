@@ -41,7 +41,7 @@ func (l *Workload) createStream(i int) {
 		return
 	}
 	s := &l.plan.Streams[i]
-	l.ask(request{subject: "$JS.API.STREAM.CREATE." + s.Name, body: streamConfig(s)}, func(m *message) {
+	l.ask(request{subject: "$JS.API.STREAM.CREATE." + s.Name, body: streamConfig(s, "")}, func(m *message) {
 		if refused(m) && !l.world.Rotten() { // Damage is not mended by trying again.
 			l.later(func() { l.createStream(i) })
 			return
@@ -57,12 +57,13 @@ func refused(m *message) bool {
 	return json.Unmarshal(m.payload, &answer) != nil || answer.Error != nil
 }
 
-// streamConfig is the body of STREAM.CREATE.
-func streamConfig(s *plan.Stream) []byte {
+// streamConfig is the body of STREAM.CREATE and STREAM.UPDATE.
+func streamConfig(s *plan.Stream, description string) []byte {
 	config := map[string]any{
 		"name": s.Name, "subjects": []string{s.Prefix + ".>"}, "storage": "file", "retention": "limits",
 		"allow_direct": true, "num_replicas": 1, "discard": "old",
 		"max_msgs": -1, "max_bytes": -1, "max_msgs_per_subject": -1, "max_consumers": -1,
+		"description": description,
 	}
 	if s.MaxMsgs > 0 {
 		config["max_msgs"] = s.MaxMsgs
@@ -128,35 +129,37 @@ func (l *Workload) createConsumer(i int) {
 	})
 }
 
-// rottenRounds is how often the administrator pulls from a consumer of a damaged stream before it gives up: the stream
-// may rightly have stopped at a message that cannot be read.
-const rottenRounds = 8
+// rottenDrainMax is how long the administrator pulls from a consumer of a damaged node before it gives up: the stream may
+// rightly have stopped at a message that cannot be read.
+const rottenDrainMax = 30 * second
 
 // Drain lets the administrator take and acknowledge everything that the consumers still have to deliver. done is set
 // when every consumer says that nothing is left, or that it cannot be reached for a reason that waiting does not mend.
-func (l *Workload) Drain(done *bool) { l.drain(0, 0, done) }
+func (l *Workload) Drain(done *bool) { l.drain(0, l.world.Now(), done) }
 
-func (l *Workload) drain(i, round int, done *bool) {
+// drain drains the i-th consumer, begun at the given time, and everything after it.
+func (l *Workload) drain(i int, begun int64, done *bool) {
 	if i == len(l.plan.Consumers) {
 		*done = true
 		return
 	}
 	l.consumerInfo(i, func(state *ConsumerState) {
-		if l.world.Rotten() && (state == nil || round > rottenRounds) {
-			l.drain(i+1, 0, done)
+		if l.world.Rotten() && (state == nil || l.world.Now()-begun > rottenDrainMax) {
+			l.Consumers[i] = nil
+			l.drain(i+1, l.world.Now(), done)
 			return
 		}
 		if state == nil {
-			l.later(func() { l.drain(i, round, done) })
+			l.later(func() { l.drain(i, begun, done) })
 			return
 		}
 		l.Consumers[i] = state
 		if state.Pending == 0 && state.AckPending == 0 {
-			l.drain(i+1, 0, done)
+			l.drain(i+1, l.world.Now(), done)
 			return
 		}
 		c := l.admin()
-		c.whenReady(func() { c.fetch(i, 50, 300, func() { l.drain(i, round+1, done) }) })
+		c.whenReady(func() { c.fetch(i, 50, 300, func() { l.drain(i, begun, done) }) })
 	})
 }
 

@@ -42,6 +42,8 @@ func (c *client) perform(op *plan.Op) {
 		})
 	case plan.OpWatch:
 		c.watch(op)
+	case plan.OpUpdate:
+		c.update(op)
 	default:
 		panic("workload: operation of kind " + op.Kind)
 	}
@@ -226,8 +228,11 @@ func (c *client) info(stream int, done func(*streamState)) {
 	i := c.begin(history.Record{Kind: history.Info, Stream: name})
 	c.request(request{subject: "$JS.API.STREAM.INFO." + name}, func(m *message) {
 		var answer struct {
-			Error *apiError   `json:"error"`
-			State streamState `json:"state"`
+			Error  *apiError   `json:"error"`
+			State  streamState `json:"state"`
+			Config struct {
+				Description string `json:"description"`
+			} `json:"config"`
 		}
 		if m == nil || m.status != 0 || json.Unmarshal(m.payload, &answer) != nil || answer.Error != nil {
 			c.end(i, history.Unknown)
@@ -240,6 +245,7 @@ func (c *client) info(stream int, done func(*streamState)) {
 		}
 		r := c.end(i, history.OK)
 		r.Seq, r.First, r.Messages = answer.State.Last, answer.State.First, answer.State.Messages
+		c.load.Descriptions = append(c.load.Descriptions, Description{stream, answer.Config.Description, r.Call, r.Return})
 		c.load.see(stream, "", r.Seq)
 		done(&answer.State)
 	})

@@ -34,6 +34,9 @@ type Observations struct {
 	Acks       []Ack
 	// Wrong are answers that clients with a stream of their own knew to be wrong.
 	Wrong []Wrong
+	// Updates are the changes of descriptions, in the order of their calls, Descriptions what was read of them.
+	Updates      []Update
+	Descriptions []Description
 	// Watches are the watches that were established.
 	Watches []*Watch
 	// Finals are the read-backs of the streams, by the index of the stream; nil when the stream was not available.

@@ -1,0 +1,49 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"weir/linearizability/history"
+	"weir/sim/plan"
+)
+
+// Update is one change of a stream's configuration: another description.
+type Update struct {
+	// Stream is the index of the stream, Text the new description, which no other update has.
+	Stream int
+	Text   string
+	// Call and Return bound the interval; Return is history.Never when the outcome is not known.
+	Call, Return int64
+	// Refused says that the server decided against it.
+	Refused bool
+}
+
+// Description is what STREAM.INFO said of a stream's description.
+type Description struct {
+	// Stream is the index of the stream, Text its description then.
+	Stream int
+	Text   string
+	// Call and Return bound the interval.
+	Call, Return int64
+}
+
+// update changes the description of a stream and nothing else, so that the rules of the stream's history stay.
+func (c *client) update(op *plan.Op) {
+	l := c.load
+	at := len(l.Updates)
+	u := Update{Stream: op.Stream, Text: fmt.Sprintf("update %d", at+1), Call: l.world.Now(), Return: history.Never}
+	l.Updates = append(l.Updates, u)
+	stream := &l.plan.Streams[op.Stream]
+	ask := request{subject: "$JS.API.STREAM.UPDATE." + stream.Name, body: streamConfig(stream, u.Text)}
+	c.request(ask, func(m *message) {
+		defer c.finished()
+		var answer struct {
+			Error *apiError `json:"error"`
+		}
+		if m == nil || m.status != 0 || json.Unmarshal(m.payload, &answer) != nil || answer.Error != nil && !answer.Error.decides() {
+			return
+		}
+		l.Updates[at].Return, l.Updates[at].Refused = l.world.Now(), answer.Error != nil
+	})
+}
