@@ -117,7 +117,7 @@ func (s *store) check() error {
 			return fmt.Errorf("block %d: counts %d, %d; recounted %d, %d", b.id, b.live, b.liveBytes, before.live, before.liveBytes)
 		}
 	}
-	if live != len(s.twin) {
+	if live != len(s.twin) || s.index.Live() != uint64(live) {
 		return fmt.Errorf("%d messages live, want %d", live, len(s.twin))
 	}
 	for seq := uint64(0); seq <= s.last+1; seq++ {
