@@ -161,6 +161,13 @@ func (s *State) NumRedelivered() int {
 // NumQueued is the number of messages that are due for another delivery.
 func (s *State) NumQueued() int { return s.pending.queued }
 
+// Outstanding reports whether the message waits for the answer to exactly this delivery: it was neither answered nor given
+// up since, nor handed out again.
+func (s *State) Outstanding(seq, deliveries uint64) bool {
+	e := s.pending.find(seq)
+	return e != nil && uint64(e.deliveries) == deliveries
+}
+
 // AtMaxAckPending reports whether new messages wait for acknowledgements.
 func (s *State) AtMaxAckPending() bool {
 	return s.rules.maxAckPending > 0 && s.pending.live >= s.rules.maxAckPending

@@ -113,6 +113,9 @@ func (d *Desk) drain(l *line) {
 		if d.hold(l, it) {
 			return
 		}
+		if it.phase != itemReading && d.overtaken(l, it) {
+			it.phase = itemMissing
+		}
 		switch it.phase {
 		case itemNew:
 			if !d.fetch(l, it) {
@@ -134,6 +137,16 @@ func (d *Desk) drain(l *line) {
 		}
 	}
 	d.mark(l)
+}
+
+// overtaken reports whether a redelivery is no longer due: the message was acknowledged while its bytes were read or the
+// line was held. What was confirmed must not come again.
+func (d *Desk) overtaken(l *line, it *item) bool {
+	if it.deliveries <= 1 {
+		return false // Nobody has seen the message, so nobody can have answered it.
+	}
+	state := d.world.Consumer(l.key.group, l.key.id)
+	return state == nil || !state.Outstanding(it.streamSeq, it.deliveries)
 }
 
 // fetch gets the bytes of the message at the head and sends it, and reports false when they have to be read first.
