@@ -8,6 +8,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 
 	"weir/disk/vfs"
@@ -88,6 +89,9 @@ func New(env Env, config Config) (*Node, error) {
 	var err error
 	n.engine, err = engine.New(config.Engine, groups, env.Clock.Now(), &n.out)
 	if err != nil {
+		if n.storage != nil {
+			err = errors.Join(err, n.storage.Close())
+		}
 		return nil, fmt.Errorf("start from data directory %q: %w", config.Dir, err)
 	}
 	n.deliver()

@@ -325,6 +325,9 @@ func (p *Plan) faults(r *keyed.Rand, chosen *profile) {
 	}
 }
 
+// sparesLog is how many of 1000 disk errors spare the log: those that do not, mostly end the process.
+const sparesLog = 500
+
 func (p *Plan) fault(r *keyed.Rand, kind string) Fault {
 	f := Fault{AtMillis: int64(20 + r.Below(int(p.HealMillis))), Kind: kind}
 	switch kind {
@@ -339,8 +342,15 @@ func (p *Plan) fault(r *keyed.Rand, kind string) Fault {
 		}
 	case FaultError:
 		f.DurMillis, f.Disk = int64(r.LogBetween(1, 500)), keyed.Pick(r, "write", "sync", "read")
+		f.N = int64(keyed.Pick(r, 0, 0, 1, r.Between(2, 5)))
+		if r.Chance(sparesLog) {
+			f.On = "groups"
+		}
 	case FaultNoSpace:
 		f.DurMillis, f.N = int64(r.LogBetween(10, 2_000)), int64(r.LogBetween(1, 32<<10))
+		if r.Chance(sparesLog) {
+			f.On = "groups"
+		}
 	case FaultSlow:
 		f.DurMillis, f.N = int64(r.LogBetween(10, 3_000)), int64(r.LogBetween(2, 100))
 	case FaultClock:

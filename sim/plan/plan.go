@@ -196,10 +196,12 @@ const (
 	FaultCrash = "crash"
 	// FaultStop ends the server in order and starts it again after DurMillis.
 	FaultStop = "stop"
-	// FaultError makes disk calls of the kind named in Disk ("write", "sync", "read") fail for DurMillis; a node that no
-	// longer serves because of it is restarted at the end.
+	// FaultError makes disk calls of the kind named in Disk ("write", "sync", "read") fail for DurMillis, the next N of them
+	// when N is not 0; a node that no longer serves because of it is restarted at the end. On, when it is "groups", spares
+	// the log: only blocks and checkpoints are concerned.
 	FaultError = "eio"
-	// FaultNoSpace leaves N bytes of free space for DurMillis.
+	// FaultNoSpace leaves N bytes of free space for DurMillis; with On "groups" none for blocks and checkpoints, and the log
+	// has what it needs.
 	FaultNoSpace = "nospace"
 	// FaultSlow makes the disk N times slower for DurMillis.
 	FaultSlow = "slow"

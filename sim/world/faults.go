@@ -135,12 +135,20 @@ func (w *World) applyDiskFaults() {
 	w.disk.SetCapacity(0)
 	for _, i := range w.active {
 		f := &w.plan.Faults[i]
+		under := ""
+		if f.On == "groups" {
+			under = Dir + "/groups"
+		}
+		if f.Kind == plan.FaultNoSpace && under != "" {
+			w.disk.Inject(memfs.Fault{On: memfs.OpWrite, Under: under, Err: vfs.ErrNoSpace})
+			continue
+		}
 		if f.Kind == plan.FaultNoSpace {
 			w.disk.SetCapacity(w.disk.Used() + f.N)
 			continue
 		}
 		kinds := map[string]memfs.OpKind{"write": memfs.OpWrite | memfs.OpTruncate, "sync": memfs.OpSync | memfs.OpSyncDir, "read": memfs.OpRead}
-		w.disk.Inject(memfs.Fault{On: kinds[f.Disk], Err: vfs.ErrIO})
+		w.disk.Inject(memfs.Fault{On: kinds[f.Disk], Under: under, Times: int(f.N), Err: vfs.ErrIO})
 	}
 }
 
