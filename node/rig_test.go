@@ -27,6 +27,8 @@ type rig struct {
 	unread  bool
 	written []event.Input
 
+	submitted func(ops []event.Op) // is shown every operation
+
 	disk   *memfs.FS
 	config engine.Config
 }
@@ -160,4 +162,9 @@ func (n *rigNetwork) Spare(dst [][]byte) [][]byte { return dst }
 
 type rigWorker rig
 
-func (w *rigWorker) Submit(ops []event.Op) { w.ops = append(w.ops, ops...) }
+func (w *rigWorker) Submit(ops []event.Op) {
+	w.ops = append(w.ops, ops...)
+	if w.submitted != nil {
+		w.submitted(ops)
+	}
+}

@@ -166,3 +166,46 @@ func TestSmallWritesWaitForCompany(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamAtRestKeepsNoOldLog has one stream write much more than another, which is to be written to the log again now
+// and then, and not into a checkpoint.
+func TestStreamAtRestKeepsNoOldLog(t *testing.T) {
+	r := newRig(t, func(c *engine.Config) { c.JetStream.CheckpointBytes = 8 << 10 })
+	r.open(1, `"headers":true`)
+	r.send(1, "SUB in.> 1\r\n")
+	for _, name := range []string{"REST", "BUSY"} {
+		r.pub(1, "$JS.API.STREAM.CREATE."+name, "in.x", `{"name":"`+name+`","subjects":["`+name+`"],"allow_direct":true}`)
+	}
+	const rest = 16 // the group of the first stream
+	again, saves := 0, 0
+	r.submitted = func(ops []event.Op) {
+		for _, op := range ops {
+			if op.Kind == event.Save && op.Group == rest {
+				saves++
+			}
+			for _, w := range op.Writes {
+				if w.Group == rest && len(w.Entries) > 1 {
+					again++
+				}
+			}
+		}
+	}
+	for round := range 3 {
+		again = 0
+		r.pub(1, "REST", "in.x", fmt.Sprint("rest-", round))
+		for range 100 {
+			r.pub(1, "BUSY", "", strings.Repeat("x", 1<<10))
+		}
+		if again < 2 || saves != 0 {
+			t.Fatalf("round %d: the stream at rest was written again %d times and saved %d times", round, again, saves)
+		}
+		r.restart()
+		r.open(1, `"headers":true`)
+		r.send(1, "SUB in.> 1\r\n")
+		for seq := range round + 1 {
+			if got := r.get(1, "REST", fmt.Sprint(seq+1)); !strings.Contains(got, fmt.Sprint("rest-", seq)) {
+				t.Fatalf("round %d, message %d: %q", round, seq+1, got)
+			}
+		}
+	}
+}

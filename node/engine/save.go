@@ -9,9 +9,9 @@ import (
 	"weir/node/event"
 )
 
-// LogBytesMax is how far the log may run ahead of a group's checkpoint before one is made however little the group has
-// written: a group at rest must not keep old log segments alive.
-const LogBytesMax = 256 << 20
+// logBytesRatio is how far the log may run ahead of what a group has in it, in sizes of CheckpointBytes: a group at rest
+// must not keep old log segments alive.
+const logBytesRatio = 8
 
 // checkpointing is what the engine knows about checkpoints and copies of blocks.
 type checkpointing struct {
@@ -73,15 +73,32 @@ func (e *Engine) noteAppended(g *group, bytes int) {
 	if g.replica.UnsavedBytes() >= e.config.JetStream.CheckpointBytes {
 		e.wantSave(g)
 	}
-	if e.logBytes-e.laggardsAt < LogBytesMax/4 {
+	most := logBytesRatio * int64(e.config.JetStream.CheckpointBytes)
+	if e.logBytes-e.laggardsAt < most/4 {
 		return
 	}
-	e.laggardsAt = e.logBytes
 	for _, other := range e.order {
-		if other.durable() && other.firstUnsaved > 0 && e.logBytes-other.firstUnsaved > LogBytesMax/2 {
-			e.wantSave(other)
+		if e.writeBytes >= StepBytesMax {
+			return // the rest has its turn soon
+		}
+		if other.durable() && other.firstUnsaved > 0 && e.logBytes-other.firstUnsaved > most/2 {
+			e.catchUp(other)
 		}
 	}
+	e.laggardsAt = e.logBytes
+}
+
+// catchUp moves what the log holds of a group to the end of the log, or into a checkpoint if that is much.
+func (e *Engine) catchUp(g *group) {
+	if w, ok := g.replica.Again(); ok && !g.saving && e.full == nil {
+		for i := range w.Entries {
+			e.writeBytes += len(w.Entries[i].Data)
+		}
+		e.appendOnly(w)
+		g.firstUnsaved = e.logBytes
+		return
+	}
+	e.wantSave(g)
 }
 
 func (e *Engine) wantSave(g *group) {

@@ -43,8 +43,8 @@ const ProposedBytesMax = 8 << 20
 // originBytes is about what a command takes in memory beside its bytes.
 const originBytes = 64
 
-// Load is what waits in all replicas of a node.
-type Load struct{ bytes int }
+// Load is what waits, and what tails hold, in all replicas of a node.
+type Load struct{ bytes, tailBytes int }
 
 // Origin is who waits for the command with the ordinal.
 func (b *Batch) Origin(ordinal int32) *Origin { return &b.origins[ordinal] }

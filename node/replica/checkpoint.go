@@ -25,6 +25,8 @@ func (r *Replica) Snapshot() checkpoint.Update {
 	}
 	r.machine.MarkClean()
 	r.takenBytes, r.unsavedBytes = r.unsavedBytes, 0
+	r.tail.drop(&r.config)
+	r.tail.cut = false
 	return u
 }
 
@@ -35,6 +37,7 @@ func (r *Replica) SnapshotFailed(u checkpoint.Update) {
 		ids = append(ids, u.Put[i].ID)
 	}
 	r.machine.MarkDirty(ids)
+	r.tail.drop(&r.config)
 	r.unsavedBytes += r.takenBytes
 	r.takenBytes = 0
 }

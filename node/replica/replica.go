@@ -122,6 +122,7 @@ type Replica struct {
 	time    int64 // of the newest proposed batch
 	reads   []read
 
+	tail         tail
 	proposed     int // of waiting
 	waitingBytes int // of waiting and open
 
@@ -234,6 +235,7 @@ func (r *Replica) Retire() {
 	r.leader, r.serving = false, false
 	r.broken = ErrRetired
 	r.abandon()
+	r.tail.drop(&r.config)
 }
 
 // ErrRetired is why a replica of a deleted group makes no progress.
@@ -347,6 +349,7 @@ func (r *Replica) apply(m *pb.Message, sink Sink) {
 		r.machine.Apply(e.GetIndex(), e.GetData(), &r.effects)
 		r.lastBytes = len(e.GetData()) + entryOverheadBytes
 		r.unsavedBytes += r.lastBytes
+		r.tail.add(e, r.lastBytes, &r.config)
 		if r.leader && e.GetTerm() == r.hard.Term {
 			r.serving = true
 		}
