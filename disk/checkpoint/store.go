@@ -116,12 +116,8 @@ func (s *Store) write(u *Update) error {
 	if s.generation == 0 || s.end-s.live > max(s.live, garbageBytesMin) {
 		return s.rewrite(u)
 	}
-	if s.f == nil {
-		f, err := s.fs.Open(s.path(fileName(s.generation)))
-		if err != nil {
-			return fmt.Errorf("open checkpoint %d: %w", s.generation, err)
-		}
-		s.f = f
+	if err := s.open(); err != nil {
+		return err
 	}
 	w := writer{f: s.f, generation: s.generation, bufAt: s.end, buf: s.buf[:0]}
 	c := commit{number: s.last.number + 1}
@@ -133,9 +129,23 @@ func (s *Store) write(u *Update) error {
 	return nil
 }
 
+// open opens the file of the newest generation unless it is open.
+func (s *Store) open() error {
+	if s.f != nil {
+		return nil
+	}
+	f, err := s.fs.Open(s.path(fileName(s.generation)))
+	if err != nil {
+		return fmt.Errorf("open checkpoint %d: %w", s.generation, err)
+	}
+	s.f = f
+	return nil
+}
+
 func (s *Store) path(name string) string { return s.dir + "/" + name }
 
-// settle makes durable what a killed process may have left un-synced in the directory, and removes older generations.
+// settle makes durable what a killed process may have left un-synced, in the file that was loaded and in the directory,
+// and removes older generations. An update that Load has seen must not be lost once a later one follows it.
 func (s *Store) settle() error {
 	if s.settled {
 		return nil
@@ -145,6 +155,14 @@ func (s *Store) settle() error {
 	}
 	if err := s.fs.SyncDir(s.dir); err != nil {
 		return fmt.Errorf("sync checkpoints: %w", err)
+	}
+	if s.generation > 0 && s.f == nil {
+		if err := s.open(); err != nil {
+			return err
+		}
+		if err := s.f.Sync(); err != nil {
+			return fmt.Errorf("sync checkpoint %d: %w", s.generation, err)
+		}
 	}
 	for len(s.old) > 0 {
 		if err := s.fs.Remove(s.path(fileName(s.old[0]))); err != nil {

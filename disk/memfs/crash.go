@@ -16,7 +16,8 @@ type Strategy uint8
 const (
 	// LoseAll keeps nothing that was not synced.
 	LoseAll Strategy = iota
-	// KeepAll keeps everything: a killed process on a living system.
+	// KeepAll keeps everything: a killed process on a living system. What was written to files and not synced is visible
+	// and still not synced: a power loss later may take it.
 	KeepAll
 	// Prefix keeps the first sectors up to a keyed point.
 	Prefix
@@ -50,8 +51,8 @@ func Strategies() []Strategy {
 // String returns the name of the strategy.
 func (s Strategy) String() string { return strategyNames[s] }
 
-// Crash returns the disk that a power loss at this moment leaves, with nothing un-synced and no lock held. The strategy
-// decides which sectors survive; directory entries survive not at all under LoseAll, all under KeepAll, and each by its
+// Crash returns the disk that a power loss at this moment leaves, with no lock held and, but under KeepAll, nothing
+// un-synced. The strategy decides which sectors survive; directory entries survive not at all under LoseAll, all under KeepAll, and each by its
 // own coin otherwise. The disk itself does not change; faults and hooks are not taken over. The result is a pure
 // function of the disk, the strategy and the key.
 func (f *FS) Crash(strategy Strategy, key uint64) *FS {
@@ -71,8 +72,12 @@ func (f *FS) Crash(strategy Strategy, key uint64) *FS {
 		}
 	}
 	image := New(f.opts)
-	image.rebuild(f.root, entries, func(name string, c *content) []byte {
-		return survive(c, survival{strategy, Hash(key, name), f.opts.SectorBytes})
+	image.rebuild(f.root, entries, func(name string, c *content) *content {
+		survived := survive(c, survival{strategy, Hash(key, name), f.opts.SectorBytes})
+		if strategy == KeepAll {
+			return &content{data: survived, synced: slices.Clone(c.synced), writes: slices.Clone(c.writes)}
+		}
+		return &content{data: slices.Clone(survived), synced: survived}
 	})
 	return image
 }
@@ -88,7 +93,7 @@ func keepsName(op *nameOp, strategy Strategy, key uint64) bool {
 }
 
 // rebuild fills an empty disk with the tree below root.
-func (f *FS) rebuild(root *node, entries func(*node) map[string]*node, bytes func(string, *content) []byte) {
+func (f *FS) rebuild(root *node, entries func(*node) map[string]*node, survivor func(string, *content) *content) {
 	type step struct {
 		name     string
 		from, to *node
@@ -105,9 +110,9 @@ func (f *FS) rebuild(root *node, entries func(*node) map[string]*node, bytes fun
 				n = newDir()
 				stack = append(stack, step{name, child, n})
 			} else {
-				synced := bytes(name, child.file)
-				n = &node{file: &content{data: slices.Clone(synced), synced: synced, bad: maps.Clone(child.file.bad)}}
-				f.used += int64(len(synced))
+				n = &node{file: survivor(name, child.file)}
+				n.file.bad = maps.Clone(child.file.bad)
+				f.used += int64(len(n.file.data))
 			}
 			s.to.visible[base], s.to.durable[base] = n, n
 		}
@@ -244,13 +249,18 @@ func (f *FS) Unsynced() (sectors, names int) {
 	return sectors, len(f.pending)
 }
 
-// Digest returns a hash of the names and contents that readers see: equal disks have equal digests, and different ones
-// nearly always different ones.
+// Digest returns a hash of the names and contents that readers see, and of the contents that a power loss leaves at
+// least: equal disks have equal digests, and different ones nearly always different ones.
 func (f *FS) Digest() uint64 {
 	var h uint64
 	for _, name := range f.Files(".") {
-		data := f.lookup(name).file.data
-		h = Hash(h, name, uint64(len(data)), uint64(crc32.Checksum(data, castagnoli)), uint64(crc32.ChecksumIEEE(data)))
+		c := f.lookup(name).file
+		for i, data := range [...][]byte{c.data, c.synced} {
+			if i == 1 && len(c.writes) == 0 {
+				break // the same again
+			}
+			h = Hash(h, name, uint64(len(data)), uint64(crc32.Checksum(data, castagnoli)), uint64(crc32.ChecksumIEEE(data)))
+		}
 	}
 	return h
 }

@@ -278,6 +278,30 @@ func TestSameCallsGiveSameImages(t *testing.T) {
 	}
 }
 
+func TestKilledProcessLeavesUnsyncedBytesUnsynced(t *testing.T) {
+	f := New(Options{})
+	h := file(t, f, "x", 2)
+	must(t, h.Sync())
+	must(t, f.SyncDir("."))
+	_, err := h.WriteAt([]byte("new"), 0)
+	must(t, err)
+	killed := f.Crash(KeepAll, 1)
+	want, err := vfs.ReadFile(f, "x")
+	must(t, err)
+	if got, err := vfs.ReadFile(killed, "x"); err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("the next process reads %.3q, %v", got, err)
+	}
+	if got := sectors(killed.Crash(LoseAll, 1), "x"); got != sectors(f.Crash(LoseAll, 1), "x") {
+		t.Fatalf("a power loss afterwards leaves %q", got)
+	}
+	again, err := killed.Open("x")
+	must(t, err)
+	must(t, again.Sync())
+	if got, err := vfs.ReadFile(killed.Crash(LoseAll, 1), "x"); err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("a power loss after a sync leaves %.3q, %v", got, err)
+	}
+}
+
 // TestKeepAllIsWhatReadersSee also holds the incremental durable content against the visible one after a Sync.
 func TestKeepAllIsWhatReadersSee(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
