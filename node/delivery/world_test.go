@@ -77,6 +77,7 @@ type fakeWorld struct {
 	drops     bool
 	cold      bool
 	reads     []read
+	gone      map[uint64]bool // messages that were removed after they were handed out
 	watched   map[uint64][2]string
 	random    uint64
 	sent      []sent
@@ -86,7 +87,7 @@ type fakeWorld struct {
 type read struct{ seq, ticket uint64 }
 
 func newWorld() *fakeWorld {
-	w := &fakeWorld{now: 1, listeners: map[string]int{}, watched: map[uint64][2]string{}}
+	w := &fakeWorld{now: 1, listeners: map[string]int{}, watched: map[uint64][2]string{}, gone: map[uint64]bool{}}
 	w.desk = NewDesk(w, Config{Boot: 3})
 	w.desk.StreamLed(w.now, testGroup)
 	return w
@@ -109,6 +110,9 @@ func (w *fakeWorld) stored(seq uint64) Stored {
 }
 
 func (w *fakeWorld) Fetch(_, seq, ticket uint64) (Stored, Presence) {
+	if w.gone[seq] {
+		return Stored{}, Missing
+	}
 	if w.cold {
 		w.reads = append(w.reads, read{seq, ticket})
 		return Stored{}, Coming
@@ -248,6 +252,16 @@ func (w *fakeWorld) publish(m fakeMessage) {
 	w.handOn()
 }
 
+// remove takes away a message that the consumers have handed out.
+func (w *fakeWorld) remove(seq uint64) {
+	w.gone[seq] = true
+	b := w.batch()
+	for _, s := range w.states {
+		s.Removed(b, seq, true, consumer.Deleted)
+	}
+	w.handOn()
+}
+
 // tick moves the time on in steps that stop at every deadline.
 func (w *fakeWorld) tick(nanos int64) {
 	end := w.now + nanos
@@ -282,6 +296,6 @@ func (w *fakeWorld) finishReads(pick func(n int) int) {
 		i := pick(len(w.reads))
 		r := w.reads[i]
 		w.reads = slices.Delete(w.reads, i, i+1)
-		w.desk.Fetched(w.now, r.ticket, w.stored(r.seq), true)
+		w.desk.Fetched(w.now, r.ticket, w.stored(r.seq), !w.gone[r.seq])
 	}
 }
