@@ -40,6 +40,9 @@ const (
 // end. No append grows beyond what the log takes by it.
 const ProposedBytesMax = 8 << 20
 
+// OverlapBytesMin is the size of the open batch from which it is appended while another append is under way.
+const OverlapBytesMin = 16 << 10
+
 // originBytes is about what a command takes in memory beside its bytes.
 const originBytes = 64
 
@@ -138,10 +141,24 @@ func (r *Replica) sizeHint() int {
 // Dirty reports whether commands wait to be proposed.
 func (r *Replica) Dirty() bool { return r.open != nil || r.proposed < len(r.waiting) }
 
+// mayAppend reports whether another append may be under way. The disk syncs one append after the other: a second one
+// pays only when it is large, so that its preparation overlaps with the sync of the first. A small one better gathers
+// what else comes until then.
+func (r *Replica) mayAppend() bool {
+	switch {
+	case len(r.inFlight) == 0:
+		return true
+	case len(r.inFlight) >= InFlightMax:
+		return false
+	default:
+		return r.proposed < len(r.waiting) || len(r.open.data) >= OverlapBytesMin
+	}
+}
+
 // Flush proposes what has been gathered, unless so many appends are under way that batches better grow. It stamps them
 // with the leader's time, never earlier than the ones before. It reports whether it proposed.
 func (r *Replica) Flush(now event.Time, sink Sink) bool {
-	if !r.Dirty() || len(r.inFlight) >= InFlightMax || !r.leader || r.broken != nil {
+	if !r.Dirty() || !r.leader || r.broken != nil || !r.mayAppend() {
 		return false
 	}
 	r.time = max(now.Wall, r.time+1)
