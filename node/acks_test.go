@@ -22,3 +22,18 @@ func TestConsumerWithoutAcksDoesNotListenForThem(t *testing.T) {
 		}
 	}
 }
+
+// TestAckOfWhatWasNeverDeliveredIsNotConfirmed acknowledges a message that the consumer has not handed out.
+func TestAckOfWhatWasNeverDeliveredIsNotConfirmed(t *testing.T) {
+	r := newRig(t, nil)
+	r.open(1, `"headers":true,"no_responders":true`)
+	r.pub(1, "$JS.API.STREAM.CREATE.S", "", `{"name":"S","subjects":["s"]}`)
+	r.pub(1, "$JS.API.CONSUMER.CREATE.S.c", "", `{"stream_name":"S","config":{"name":"c","ack_policy":"explicit"}}`)
+	r.pub(1, "s", "", "x")
+	r.send(1, "SUB reply 1\r\n")
+	r.read(1)
+	r.pub(1, "$JS.ACK.S.c.1.1.1.1700000000.0", "reply", "+ACK")
+	if got := r.read(1); got != "" {
+		t.Errorf("confirmed with %q", got)
+	}
+}

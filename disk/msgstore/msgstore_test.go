@@ -367,6 +367,45 @@ func TestDamagedMessageIsCorruptNotAbsent(t *testing.T) {
 	}
 }
 
+func TestFailedWriteFailsEverySyncAfterwards(t *testing.T) {
+	for _, on := range []memfs.OpKind{memfs.OpWrite, memfs.OpSync, memfs.OpSyncDir} {
+		s := newStore(IndexOptions{BlockBytes: 4096})
+		s.index.Append(message(rand.New(rand.NewPCG(1, 1)), 1))
+		s.fs.Inject(memfs.Fault{On: on, Times: 1, Err: vfs.ErrIO})
+		writes := s.index.TakeWrites(nil)
+		err := errors.Join(s.files.Write(writes), s.files.Sync())
+		if !errors.Is(err, vfs.ErrIO) {
+			t.Fatalf("%s failed: got %v", on, err)
+		}
+		if err := errors.Join(s.files.Write(nil), s.files.Sync()); !errors.Is(err, vfs.ErrIO) {
+			t.Fatalf("%s failed, and a later sync says %v", on, err)
+		}
+	}
+}
+
+// TestFilesAreSyncedBeforeTheyAreClosed holds that no file is closed with bytes of which nobody will hear that they could
+// not be written.
+func TestFilesAreSyncedBeforeTheyAreClosed(t *testing.T) {
+	for _, blocks := range []int{1, 2 * FilesOpenMax} {
+		s := newStore(IndexOptions{BlockBytes: 4096})
+		rng := rand.New(rand.NewPCG(2, 2))
+		for len(s.files.dirty) < blocks {
+			s.last++
+			s.index.Append(message(rng, s.last))
+			must(t, s.write())
+		}
+		for _, id := range s.files.dirty {
+			if !slices.ContainsFunc(s.files.open, func(o openFile) bool { return o.id == id }) {
+				t.Fatalf("block %d was closed before it was synced", id)
+			}
+		}
+		must(t, s.files.Release())
+		if sectors, names := s.fs.Unsynced(); sectors+names > 0 || len(s.files.open) > 0 {
+			t.Fatalf("released with %d sectors and %d names to be synced, %d files open", sectors, names, len(s.files.open))
+		}
+	}
+}
+
 func TestFullDiskKeepsWhatItRefused(t *testing.T) {
 	s := newStore(IndexOptions{BlockBytes: 4096})
 	rng := rand.New(rand.NewPCG(3, 3))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"weir/disk/memfs"
@@ -66,6 +67,9 @@ func (c *crashRun) recover(fs *memfs.FS, key uint64, depth int) error {
 	if err := leftovers(fs, l); err != nil {
 		return err
 	}
+	if err := durable(fs, rec, c.opts); err != nil {
+		return err
+	}
 	// A little more work must not disturb what was recovered.
 	versions := c.versions
 	if err := l.Append([]Write{{Group: 1 << 40, Entries: []Entry{{Term: 1, Index: 1, Data: []byte("x")}}}}); err != nil {
@@ -102,6 +106,18 @@ func leftovers(fs *memfs.FS, l *Log) error {
 		return fmt.Errorf("segment %d ends at %d and holds a frame at %d", l.id, end, at)
 	}
 	return nil
+}
+
+// durable returns an error when a power loss right after a recovery takes something of what was recovered.
+func durable(fs *memfs.FS, rec Recovered, opts Options) error {
+	if sectors, names := fs.Unsynced(); sectors+names == 0 {
+		return nil
+	}
+	_, again, err := Open(fs.Crash(memfs.LoseAll, 0), "wal", opts)
+	if err == nil && (len(rec.Groups)+len(again.Groups) > 0 && !reflect.DeepEqual(rec.Groups, again.Groups)) {
+		err = errors.New("a power loss after the recovery takes what was recovered")
+	}
+	return err
 }
 
 func enumerate(t *testing.T, seed uint64, opts Options) (int, error) {
@@ -242,6 +258,55 @@ func TestDamageIsNeverSilent(t *testing.T) {
 			}
 		}
 		t.Logf("seed %d: %d damages, %d groups of %d reported", seed, runs, total, runs*len(state))
+	}
+}
+
+// TestDamagedHeaderOfANewSegmentIsNeverSilent damages the first page of each segment right after the append that began it.
+func TestDamagedHeaderOfANewSegmentIsNeverSilent(t *testing.T) {
+	opts := Options{SegmentBytes: 8192}
+	gen := generator{rng: rand.New(rand.NewPCG(5, 9))}
+	fs := memfs.New(memfs.Options{Seed: 5})
+	l, _, err := Open(fs, "wal", opts)
+	must(t, err)
+	state, segments := twin{}, 0
+	for range 60 {
+		before := l.id
+		ws := gen.writes(state)
+		must(t, l.Append(ws))
+		for _, w := range ws {
+			state.apply(w)
+		}
+		if l.id == before {
+			continue
+		}
+		segments++
+		image := fs.Crash(memfs.LoseAll, 0)
+		must(t, image.Damage("wal/"+segmentName(l.id), memfs.RotZeros, 0))
+		if _, err := checkDamage(image, state, opts); err != nil {
+			t.Fatalf("segment %d: %v", l.id, err)
+		}
+	}
+	if segments < 5 {
+		t.Fatalf("%d segments were begun", segments)
+	}
+}
+
+func TestTornMarkLeavesTheOneBefore(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{})
+	must(t, err)
+	for range 4 {
+		must(t, l.Append([]Write{{Group: 1, HasHardState: true}}))
+		must(t, l.SaveMark())
+		for slot := range int64(markSlots) {
+			image := fs.Crash(memfs.LoseAll, 0)
+			must(t, image.Damage("wal/"+markName, memfs.RotNoise, slot*markSlotBytes))
+			f, err := image.Open("wal/" + markName)
+			must(t, err)
+			if m, _, err := readMark(f); err != nil || m.number+1 < l.mark.last.number {
+				t.Fatalf("mark %d with slot %d torn reads as %d, %v", l.mark.last.number, slot, m.number, err)
+			}
+		}
 	}
 }
 

@@ -71,7 +71,10 @@ func (l *Log) start(r *recovery) error {
 func (l *Log) openMark(r *recovery) (err error) {
 	name := l.path(markName)
 	if r.marked {
-		l.mark.f, err = l.fs.Open(name)
+		// A killed process may have left the newest slot un-synced, and the next one is written over the older one.
+		if l.mark.f, err = l.fs.Open(name); err == nil {
+			err = l.mark.f.Sync()
+		}
 	} else {
 		l.mark.f, err = l.fs.Create(name)
 		err = errors.Join(err, l.fs.SyncDir(l.dir))
