@@ -20,10 +20,11 @@ type Origin struct {
 
 // Batch is a group of commands that travel as one entry, and the callers that wait for their results.
 type Batch struct {
-	data    []byte
-	token   uint64
-	origins []Origin
-	replies []byte // reply subjects, one after the other
+	data      []byte
+	token     uint64
+	origins   []Origin
+	replies   []byte // reply subjects, one after the other
+	published bool   // it holds a message
 }
 
 // BatchBytesMax is the size from which a batch takes no more commands; it waits for the log.
@@ -98,6 +99,7 @@ func (r *Replica) Publish(m *Published) {
 	b := r.batch()
 	before := b.bytes()
 	b.data = command.AppendPublish(b.data, m.Subject, m.Header, m.Payload)
+	b.published = true
 	b.replies = append(b.replies, m.Reply...)
 	b.origins = append(b.origins, Origin{replyEnd: len(b.replies)})
 	r.load(b.bytes() - before)
@@ -142,8 +144,8 @@ func (r *Replica) sizeHint() int {
 func (r *Replica) Dirty() bool { return r.open != nil || r.proposed < len(r.waiting) }
 
 // mayAppend reports whether another append may be under way. The disk syncs one append after the other: a second one
-// pays only when it is large, so that its preparation overlaps with the sync of the first. A small one better gathers
-// what else comes until then.
+// pays when somebody waits for a message of it, or when it is large, so that its preparation overlaps with the sync of
+// the first. Deliveries and acknowledgements better gather what else comes until then.
 func (r *Replica) mayAppend() bool {
 	switch {
 	case len(r.inFlight) == 0:
@@ -151,7 +153,7 @@ func (r *Replica) mayAppend() bool {
 	case len(r.inFlight) >= InFlightMax:
 		return false
 	default:
-		return r.proposed < len(r.waiting) || len(r.open.data) >= OverlapBytesMin
+		return r.proposed < len(r.waiting) || r.open.published || len(r.open.data) >= OverlapBytesMin
 	}
 }
 
@@ -209,7 +211,7 @@ func (r *Replica) recycle(b *Batch) {
 		return
 	}
 	clear(b.origins)
-	b.data, b.origins, b.replies = nil, b.origins[:0], b.replies[:0]
+	b.data, b.origins, b.replies, b.published = nil, b.origins[:0], b.replies[:0], false
 	r.spare = append(r.spare, b)
 }
 
