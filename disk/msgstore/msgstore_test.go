@@ -68,6 +68,17 @@ func (s *store) save() error {
 	return s.files.RemoveExcept(s.index.Blocks(nil))
 }
 
+// saveFails does what a checkpoint does that can not be written.
+func (s *store) saveFails() {
+	var gone []uint64
+	for _, section := range s.index.TakeState() {
+		if section.Data == nil {
+			gone = append(gone, section.ID)
+		}
+	}
+	s.index.StateFailed(gone)
+}
+
 // reopen restores index and files from the last save.
 func (s *store) reopen() error {
 	var sections []StateSection
@@ -163,6 +174,8 @@ func (s *store) step(rng *rand.Rand) error {
 		s.index.Evict(rng.IntN(3000))
 	case kind == 16:
 		return s.write()
+	case kind == 17 && rng.IntN(3) == 0:
+		s.saveFails()
 	case kind == 17:
 		return s.save()
 	case kind == 18:

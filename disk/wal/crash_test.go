@@ -379,6 +379,26 @@ func TestFailedSyncPoisonsTheLog(t *testing.T) {
 	}
 }
 
+// TestSegmentTakesNothingAfterAHalfAppend leaves a part of an append behind the end: what follows goes elsewhere, so that
+// no remainder can ever follow it.
+func TestSegmentTakesNothingAfterAHalfAppend(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{})
+	must(t, err)
+	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{{Term: 1, Index: 1}}}}))
+	before := l.id
+	fs.SetCapacity(fs.Used() + 8192)
+	large := Entry{Term: 1, Index: 2, Data: make([]byte, 64<<10)}
+	if err := l.Append([]Write{{Group: 1, Entries: []Entry{large}}}); !errors.Is(err, vfs.ErrNoSpace) {
+		t.Fatalf("got %v, want ErrNoSpace", err)
+	}
+	fs.SetCapacity(0)
+	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{{Term: 1, Index: 2}}}}))
+	if l.id == before {
+		t.Fatalf("segment %d goes on", l.id)
+	}
+}
+
 func TestFullDiskRefusesAndRecoversWhenSpaceReturns(t *testing.T) {
 	for budget := int64(12 << 10); budget < 40<<10; budget += 1100 {
 		fs := memfs.New(memfs.Options{CapacityBytes: budget})

@@ -14,6 +14,7 @@ import (
 	"weir/model/effect"
 	"weir/model/header"
 	"weir/model/jsapi"
+	"weir/model/seqset"
 	"weir/model/subject"
 )
 
@@ -284,6 +285,49 @@ func (w *world) check(t *rapid.T) {
 	}
 	w.checkFilters(t)
 	w.checkConsumers(t)
+	w.checkClean(t)
+	w.checkViews(t)
+}
+
+// checkClean holds the sections that do not count as changed against what was saved of them. Rows of messages that are
+// gone, and ids that the duplicate window has left, may differ.
+func (w *world) checkClean(t *rapid.T) {
+	if len(w.saved) == 0 {
+		return
+	}
+	dirty, present := w.m.DirtySections(nil), map[uint64]bool{}
+	for _, id := range w.m.Sections(nil) {
+		present[id] = true
+		if kind := id &^ sectionChunkMask; kind == rowSection || kind == dedupSection || slices.Contains(dirty, id) {
+			continue
+		}
+		if data, _ := w.m.AppendSection(nil, id); !slices.Equal(data, w.saved[id]) {
+			t.Fatalf("section %#x differs from what was saved and does not count as changed", id)
+		}
+	}
+	for id := range w.saved {
+		if !present[id] && !slices.Contains(dirty, id) {
+			t.Fatalf("section %#x is gone and does not count as changed", id)
+		}
+	}
+}
+
+// checkViews collects what the views of consumers should hold.
+func (w *world) checkViews(t *rapid.T) {
+	for key, v := range w.m.consumers.views.byKey {
+		if v.kind != ownSet {
+			continue
+		}
+		var want seqset.Set
+		w.m.collect(v.filters, &want)
+		seq, ok := want.First()
+		for got, there := v.own.First(); ok || there; got, there = v.own.Next(got + 1) {
+			if ok != there || got != seq {
+				t.Fatalf("view %q holds %d (%v), a search finds %d (%v)", key, got, there, seq, ok)
+			}
+			seq, ok = want.Next(seq + 1)
+		}
+	}
 }
 
 func (w *world) checkFilters(t *rapid.T) {
@@ -360,8 +404,12 @@ func (w *world) putConsumer(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"c1", "c2", "c3"}).Draw(t, "name")
 	config := jsapi.ConsumerConfig{Durable: name, Name: name, AckPolicy: jsapi.AckExplicit, AckWait: 2 * time.Second,
 		MaxDeliver: 3, MaxAckPending: rapid.SampledFrom([]int{3, 100}).Draw(t, "max_ack_pending")}
-	config.DeliverPolicy = rapid.SampledFrom([]jsapi.DeliverPolicy{jsapi.DeliverAll, jsapi.DeliverNew, jsapi.DeliverLast,
-		jsapi.DeliverLastPerSubject}).Draw(t, "policy")
+	if state := w.m.ConsumerByName(name); state != nil {
+		config.DeliverPolicy = state.Config().DeliverPolicy // an update may not change it
+	} else {
+		config.DeliverPolicy = rapid.SampledFrom([]jsapi.DeliverPolicy{jsapi.DeliverAll, jsapi.DeliverNew, jsapi.DeliverLast,
+			jsapi.DeliverLastPerSubject}).Draw(t, "policy")
+	}
 	config.FilterSubjects = rapid.SampledFrom([][]string{nil, {"a.*"}, {"a.1"}, {"a.>", "b"}, {"b", "b.*"}, {"*.1"}}).Draw(t, "filters")
 	w.apply(command.Command{Kind: command.PutConsumer, Name: []byte(name), Config: config.AppendJSON(nil)})
 }

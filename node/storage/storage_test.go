@@ -133,6 +133,39 @@ func TestPersistsAppendTogether(t *testing.T) {
 	}
 }
 
+func TestNothingOvertakesAnAppendThatFailed(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	s, _ := open(t, fs)
+	must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Entries: entries(1, 1)}}}))
+	fs.Inject(memfs.Fault{On: memfs.OpWrite, Times: 1, Err: vfs.ErrNoSpace})
+	for i := uint64(2); i <= 4; i++ {
+		if err := do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Entries: entries(i, i)}}}); !errors.Is(err, vfs.ErrNoSpace) {
+			t.Fatalf("entry %d: got %v, want ErrNoSpace", i, err)
+		}
+	}
+	must(t, do(t, s, event.Op{Kind: event.Persist, Resume: true, Writes: []wal.Write{{Group: 3, Entries: entries(2, 2)}}}))
+	must(t, s.Close())
+	_, groups := open(t, fs)
+	if n := len(groups[0].Log.Entries); n != 2 {
+		t.Fatalf("%d entries, want 2", n)
+	}
+}
+
+func TestCompactionMarksOfMergedAppendsCount(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	s, _ := open(t, fs)
+	save(t, s, 3, 2)
+	s.Do([]event.Op{
+		{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Entries: entries(1, 3)}}},
+		{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Compact: 2}}},
+	}, nil)
+	must(t, s.Close())
+	_, groups := open(t, fs)
+	if log := groups[0].Log; log.Compact != 2 || len(log.Entries) != 1 {
+		t.Fatalf("compacted to %d, %d entries", log.Compact, len(log.Entries))
+	}
+}
+
 func TestLostCheckpointIsDamageNotAbsence(t *testing.T) {
 	fs := memfs.New(memfs.Options{})
 	s, _ := open(t, fs)
