@@ -15,9 +15,13 @@ import (
 type client struct {
 	batch, maxBytes int
 	got, bytes      int
+	heard           int64 // when something came last
 	over            bool
 	impatient       bool // waits for nothing, so it has an end once nothing is left
 }
+
+// beatNanos is the time between the heartbeats of those who ask for them.
+const beatNanos = 40_000_000
 
 // watcher judges everything that leaves.
 type watcher struct {
@@ -39,8 +43,10 @@ func (p *watcher) judge() {
 		}
 		if m.reply == "" {
 			p.judgeStatus(c, m)
+			c.heard = m.at
 			continue
 		}
+		c.heard = m.at
 		r, ok := jsapi.ParseAckReply(m.reply)
 		if !ok || c.over {
 			p.t.Fatalf("%s: parsed %v, after the end of the request %v", m.text(), ok, c.over)
@@ -70,6 +76,9 @@ func (p *watcher) judgeStatus(c *client, m *sent) {
 		p.t.Fatalf("%s: %v", m.text(), err)
 	}
 	if code == 100 {
+		if m.at < c.heard+beatNanos {
+			p.t.Fatalf("%s came %d ns after something else", m.text(), m.at-c.heard)
+		}
 		return
 	}
 	if c.over {
@@ -79,7 +88,7 @@ func (p *watcher) judgeStatus(c *client, m *sent) {
 }
 
 func (p *watcher) pull(number int) {
-	c := &client{batch: rapid.IntRange(1, 5).Draw(p.t, "batch")}
+	c := &client{batch: rapid.IntRange(1, 5).Draw(p.t, "batch"), heard: p.w.now}
 	body := fmt.Sprintf(`{"batch":%d`, c.batch)
 	if rapid.IntRange(0, 3).Draw(p.t, "bounded") == 0 {
 		c.maxBytes = rapid.IntRange(20, 200).Draw(p.t, "max bytes")
@@ -93,7 +102,7 @@ func (p *watcher) pull(number int) {
 		c.impatient = false
 		body += `,"expires":100000000`
 		if beats = rapid.Bool().Draw(p.t, "heartbeat"); beats {
-			body += `,"idle_heartbeat":40000000`
+			body += fmt.Sprintf(`,"idle_heartbeat":%d`, beatNanos)
 		}
 	}
 	inbox := fmt.Sprintf("in%d", number)

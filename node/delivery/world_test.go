@@ -47,6 +47,7 @@ func (s *fakeStream) Meta(seq uint64) (consumer.Meta, bool) {
 type sent struct {
 	to, subject, reply, header string
 	size                       int
+	at                         int64
 }
 
 // text is the message as the transcripts of testdata show it.
@@ -140,7 +141,7 @@ func (w *fakeWorld) Send(_ uint64, to []byte, m *Message) int {
 	if w.listeners[string(to)] == 0 {
 		return 0
 	}
-	w.sent = append(w.sent, sent{string(to), string(m.Subject), string(m.Reply), string(m.Header), len(m.Payload)})
+	w.sent = append(w.sent, sent{string(to), string(m.Subject), string(m.Reply), string(m.Header), len(m.Payload), w.now})
 	return 1
 }
 
