@@ -8,6 +8,7 @@ package replica
 
 import (
 	"errors"
+	"fmt"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -152,6 +153,11 @@ func New(config Config) (*Replica, error) {
 		r.hard.Commit = applied
 	}
 	r.log.hard = r.hard
+	if n := len(config.Log.Entries); n > 0 && config.Log.Entries[n-1].Term > r.hard.Term {
+		// A term that was used and is forgotten would be used twice.
+		return nil, fmt.Errorf("the log has an entry of term %d, its newest term is %d: %w",
+			config.Log.Entries[n-1].Term, r.hard.Term, wal.ErrCorrupt)
+	}
 	r.config.Log = wal.Group{} // its entries keep whole segments of the log in memory
 	r.time = config.Machine.LastTime()
 	node, err := raft.NewRawNode(&raft.Config{

@@ -183,6 +183,19 @@ func TestLostCheckpointIsDamageNotAbsence(t *testing.T) {
 	must(t, s.Close())
 }
 
+func TestCheckpointOneEntryShortOfTheLogIsDamage(t *testing.T) {
+	for compact := uint64(3); compact <= 5; compact++ {
+		fs := memfs.New(memfs.Options{})
+		s, _ := open(t, fs)
+		save(t, s, 3, 4)
+		must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 3, Entries: entries(1, 6), Compact: compact}}}))
+		must(t, s.Close())
+		if _, groups := open(t, fs); (groups[0].Damage != nil) != (compact > 4) {
+			t.Errorf("checkpoint at 4, log behind %d: %v", compact, groups[0].Damage)
+		}
+	}
+}
+
 func TestDroppedGroupIsQuarantinedThenReaped(t *testing.T) {
 	fs := memfs.New(memfs.Options{})
 	s, _ := open(t, fs)
