@@ -20,6 +20,7 @@ type rig struct {
 	node    *node.Node
 	now     event.Time
 	ops     []event.Op
+	appends int // handed out so far
 	parsers map[event.ConnID]*wire.Parser
 	out     map[event.ConnID]*strings.Builder
 	orders  map[event.ConnID][]event.ConnOut // without bytes
@@ -163,6 +164,11 @@ func (n *rigNetwork) Spare(dst [][]byte) [][]byte { return dst }
 type rigWorker rig
 
 func (w *rigWorker) Submit(ops []event.Op) {
+	for i := range ops {
+		if ops[i].Kind == event.Persist {
+			w.appends++
+		}
+	}
 	w.ops = append(w.ops, ops...)
 	if w.submitted != nil {
 		w.submitted(ops)
