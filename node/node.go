@@ -29,6 +29,8 @@ type Clock interface {
 type Network interface {
 	// Send takes what leaves for connections. It owns the bytes, not the slice of elements.
 	Send(out []event.ConnOut)
+	// SendPeers takes what leaves for other servers. It owns the bytes, not the slice of elements.
+	SendPeers(out []event.PeerOut)
 	// Spare returns buffers that Send took and whose bytes have been written, appended to dst.
 	Spare(dst [][]byte) [][]byte
 }
@@ -135,6 +137,9 @@ func (n *Node) deliver() {
 	}
 	if len(out.Conns) > 0 {
 		n.env.Network.Send(out.Conns)
+	}
+	if len(out.Peers) > 0 {
+		n.env.Network.SendPeers(out.Peers)
 	}
 	n.env.Clock.Wake(out.WakeAt)
 	out.Reset()

@@ -89,6 +89,8 @@ func (p *pipeline) Send(out []event.ConnOut) {
 	}
 }
 
+func (p *pipeline) SendPeers([]event.PeerOut) {}
+
 func (p *pipeline) Spare(dst [][]byte) [][]byte {
 	dst = append(dst, p.spare...)
 	p.spare = p.spare[:0]

@@ -159,6 +159,8 @@ func (n *rigNetwork) Send(out []event.ConnOut) {
 		n.orders[o.Conn] = append(n.orders[o.Conn], o)
 	}
 }
+func (n *rigNetwork) SendPeers([]event.PeerOut) {}
+
 func (n *rigNetwork) Spare(dst [][]byte) [][]byte { return dst }
 
 type rigWorker rig

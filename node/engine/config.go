@@ -5,6 +5,7 @@ import (
 	"weir/model/jsapi"
 	"weir/model/stream"
 	"weir/node/auth"
+	"weir/node/event"
 	"weir/node/replica"
 	"weir/node/session"
 	"weir/transport/wire"
@@ -40,9 +41,42 @@ type Config struct {
 	Observe func(group wal.GroupID, index uint64, digest func() uint64)
 	// Process completes what clients of the system account are told; nil leaves it at what the engine knows.
 	Process Process
+	// Server is the identity of the data directory; not 0 with JetStream.
+	Server event.ServerID
+	// Cluster says which cluster the server is a part of; its zero value: none.
+	Cluster Cluster
 	// Plant holds deliberate faults for the simulator; empty in production.
 	Plant Plant
 }
+
+// Cluster says which cluster a server is a part of.
+type Cluster struct {
+	// Name is the name of the cluster; "" without one.
+	Name string
+	// Address is where other servers reach this one, "host:port".
+	Address string
+	// Expected is how many servers found the catalog of streams together, this one included.
+	Expected int
+	// ClientURLs are where clients reach this server, as others are to advertise it.
+	ClientURLs []string
+	// Tags are the server's tags, for placement.
+	Tags []string
+	// User and Password introduce this server to others.
+	User, Password string
+	// TickNanos is the time between two ticks of Raft; 0 means TickNanosDefault.
+	TickNanos int64
+	// ElectionTicks is how many ticks without a leader make a follower campaign; 0 means ElectionTicksDefault.
+	ElectionTicks int
+	// LogTailBytes bounds the entries that one group keeps in memory for followers that lag behind; 0 means
+	// replica.LogTailBytesDefault.
+	LogTailBytes int
+}
+
+// Defaults of Cluster.
+const (
+	TickNanosDefault     = int64(100e6)
+	ElectionTicksDefault = 10
+)
 
 // Limits bound what clients may do. Numbers have to be set, unless they say otherwise.
 type Limits struct {

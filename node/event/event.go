@@ -8,8 +8,12 @@
 package event
 
 import (
+	"weir/transport/peerwire"
 	"weir/transport/wire"
 )
+
+// ServerID identifies a server of the cluster.
+type ServerID = peerwire.ServerID
 
 // ConnID identifies a client connection. It is never reused while a node runs; clients see it as client_id and cid.
 type ConnID uint64
@@ -51,6 +55,13 @@ const (
 	LameDuck
 	// Shutdown asks to tell waiting clients that the server ends. Nothing but Flushed, Closed and Done may follow.
 	Shutdown
+	// PeerUp reports that a session with another server began: Peer, Hello.
+	PeerUp
+	// PeerDown reports that the session ended: Peer. Frames that it brought have been given before.
+	PeerDown
+	// FromPeer brings frames of a session: Peer, Frames. Those of a kind that is no datagram come in the order in which
+	// they were sent, without gaps, until PeerDown.
+	FromPeer
 )
 
 // Input is one event that enters the engine.
@@ -71,6 +82,12 @@ type Input struct {
 	Reason wire.Reason
 	// Done is the completion of a Done input.
 	Done Completion
+	// Peer is the server that the input is about.
+	Peer ServerID
+	// Hello is how that server introduced itself. The engine keeps it.
+	Hello *peerwire.Hello
+	// Frames are whole frames (package peerwire), one after the other. They are valid during the step only.
+	Frames []byte
 }
 
 // ConnOut is what leaves for one connection.
@@ -93,6 +110,14 @@ type ConnOut struct {
 	// StallNanos is how long the connection's reader should wait before it reads on, because it publishes faster than
 	// somebody takes; 0: not at all. Nothing but speed depends on it.
 	StallNanos int64
+}
+
+// PeerOut is what leaves for another server.
+type PeerOut struct {
+	// To is the server. Without a session with it the frames are lost.
+	To ServerID
+	// Frames are whole frames, one after the other, in the order of their sending. The receiver owns them.
+	Frames []byte
 }
 
 // Level is the severity of a log line.
@@ -119,6 +144,8 @@ type LogLine struct {
 type Outputs struct {
 	// Conns are bytes and orders for connections; at most one element per connection and step.
 	Conns []ConnOut
+	// Peers is what leaves for other servers; at most one element per server and step.
+	Peers []PeerOut
 	// Storage are operations for the storage of the node, to be carried out in this order.
 	Storage []Op
 	// Logs are lines for the operator.
@@ -134,5 +161,6 @@ type Outputs struct {
 func (o *Outputs) Reset() {
 	clear(o.Conns)
 	clear(o.Storage)
-	o.Conns, o.Storage, o.Logs, o.WakeAt = o.Conns[:0], o.Storage[:0], o.Logs[:0], 0
+	clear(o.Peers)
+	o.Conns, o.Storage, o.Peers, o.Logs, o.WakeAt = o.Conns[:0], o.Storage[:0], o.Peers[:0], o.Logs[:0], 0
 }

@@ -253,6 +253,9 @@ func (w *World) recycle(b []byte) {
 	}
 }
 
+// SendPeers implements node.Network.
+func (n *network) SendPeers([]event.PeerOut) {}
+
 // Spare implements node.Network.
 func (n *network) Spare(dst [][]byte) [][]byte {
 	m := &n.machine
