@@ -5,11 +5,17 @@
 // alone, and that routing to a subject seen before allocates nothing. It also tells when a watched subject gains or
 // loses interest.
 //
+// In a cluster a table also holds the interest of other servers, and hands each of them a message at most once: for its
+// subscriptions outside of groups, and for one member of each group that has no member here which takes it. What comes
+// from another server reaches subscriptions of this one only.
+//
 // It knows neither permissions nor the protocol: what a receiver does with a message, and whether it takes it, is the
 // receiver's business.
 package route
 
 import (
+	"slices"
+
 	"weir/model/subject"
 	"weir/node/event"
 	"weir/spec/assert"
@@ -28,6 +34,8 @@ type Message struct {
 	Header []byte
 	// Payload is the body.
 	Payload []byte
+	// Routed says that the message came from another server.
+	Routed bool
 }
 
 // Receiver takes messages for subscriptions: a client's session, or a part of the server.
@@ -52,6 +60,8 @@ type Sub struct {
 	Sid []byte
 	// Handler tells subscriptions of one server part apart; route does not look at it.
 	Handler uint64
+	// Home says that only messages which arise at this server reach the subscription, and that others do not learn of it.
+	Home bool
 
 	// Delivered counts the messages that the receiver took. The receiver keeps it.
 	Delivered uint64
@@ -62,6 +72,8 @@ type Sub struct {
 
 	// table is where the subscription is, nil outside of any.
 	table *Table
+	// remote is set when this is the interest of another server. Then there is no receiver.
+	remote *remote
 }
 
 // Active reports whether the subscription is in a table.
@@ -73,6 +85,8 @@ type Group struct {
 	Name string
 	// Members are its matching subscriptions, in a stable order.
 	Members []*Sub
+	// Remotes are the matching interests of other servers.
+	Remotes []*Sub
 }
 
 // Result is what matches one subject. It belongs to the table and is valid until the table is used again.
@@ -81,10 +95,12 @@ type Result struct {
 	Plain []*Sub
 	// Groups are the matching queue groups, each once.
 	Groups []Group
+	// Peers are the other servers with interest, each once.
+	Peers []Peer
 }
 
 // Empty reports whether nothing matches.
-func (r *Result) Empty() bool { return len(r.Plain)+len(r.Groups) == 0 }
+func (r *Result) Empty() bool { return len(r.Plain)+len(r.Groups)+len(r.Peers) == 0 }
 
 // Random is where choices between members of a queue group come from.
 type Random interface {
@@ -97,6 +113,7 @@ type Table struct {
 	subs    *subject.Sublist[*Sub]
 	cache   cache
 	watches watches
+	mesh    mesh
 	// scratch are results for lookups made while results of the cache are in use, one per depth of Route.
 	scratch []*Result
 	depth   int
@@ -125,22 +142,32 @@ func (t *Table) Stats() Stats { return t.stats }
 func (t *Table) Subscribe(s *Sub) {
 	assert.True(s.table == nil, "a subscription is in one table at most")
 	assert.True(s.Receiver != nil, "a subscription has a receiver")
+	t.insert(s)
+}
+
+func (t *Table) insert(s *Sub) {
 	s.table = t
 	t.subs.Insert(s.Pattern, s)
 	t.stats.Inserts++
 	t.cache.invalidate(s.Pattern)
 	t.watches.changed(s, 1)
+	t.mesh.count(s, true)
 }
 
 // Unsubscribe removes a subscription that is in this table. It gets no message from now on.
 func (t *Table) Unsubscribe(s *Sub) {
 	assert.True(s.table == t, "a subscription leaves the table that it is in")
+	t.remove(s)
+}
+
+func (t *Table) remove(s *Sub) {
 	s.table = nil
 	removed := t.subs.Remove(s.Pattern, s)
 	assert.True(removed, "a subscription of the table is in its sublist")
 	t.stats.Removes++
 	t.cache.invalidate(s.Pattern)
 	t.watches.changed(s, -1)
+	t.mesh.count(s, false)
 }
 
 // Match returns what matches the subject.
@@ -174,52 +201,73 @@ func (t *Table) spare() *Result {
 	return t.scratch[t.depth]
 }
 
-// set sorts matching subscriptions into plain ones and groups, reusing the memory of the earlier result.
+// set sorts matching subscriptions into plain ones, groups and other servers, reusing the memory of the earlier result.
 func (r *Result) set(matched []*Sub) {
 	clear(r.Plain)
-	r.Plain = r.Plain[:0]
-	groups := r.Groups[:0]
+	r.Plain, r.Groups, r.Peers = r.Plain[:0], r.Groups[:0], r.Peers[:0]
 	for _, s := range matched {
-		if s.Queue == "" {
-			r.Plain = append(r.Plain, s)
-			continue
-		}
-		at := 0
-		for at < len(groups) && groups[at].Name != s.Queue {
-			at++
-		}
-		if at == len(groups) {
-			if at < cap(groups) {
-				groups = groups[:at+1]
-				clear(groups[at].Members)
-				groups[at] = Group{Name: s.Queue, Members: groups[at].Members[:0]}
-			} else {
-				groups = append(groups, Group{Name: s.Queue})
+		switch {
+		case s.remote != nil:
+			p := r.peerOf(s.remote.peer)
+			if s.Queue == "" {
+				p.Plain = true
+				continue
 			}
+			g := r.group(s.Queue)
+			g.Remotes = append(g.Remotes, s)
+		case s.Queue == "":
+			r.Plain = append(r.Plain, s)
+		default:
+			g := r.group(s.Queue)
+			g.Members = append(g.Members, s)
 		}
-		groups[at].Members = append(groups[at].Members, s)
 	}
-	r.Groups = groups
 }
 
-// Route hands m to everything that matches the subject to, and returns how many subscriptions took it. Subscriptions
-// that end on the way are left out.
+// group returns the part of the result for a queue group, and makes it when it is missing.
+func (r *Result) group(name string) *Group {
+	for i := range r.Groups {
+		if r.Groups[i].Name == name {
+			return &r.Groups[i]
+		}
+	}
+	at := len(r.Groups)
+	if at < cap(r.Groups) {
+		r.Groups = r.Groups[:at+1]
+		g := &r.Groups[at]
+		clear(g.Members)
+		clear(g.Remotes)
+		*g = Group{Name: name, Members: g.Members[:0], Remotes: g.Remotes[:0]}
+	} else {
+		r.Groups = append(r.Groups, Group{Name: name})
+	}
+	return &r.Groups[at]
+}
+
+// Route hands m to everything that matches the subject to, and returns how many subscriptions and other servers took it.
+// Subscriptions that end on the way are left out.
 func (t *Table) Route(to []byte, m *Message) int {
 	result := t.Match(to)
 	if result.Empty() {
 		return 0
 	}
 	t.depth++
-	taken := 0
+	taken, base := 0, len(t.mesh.missed)
 	for _, s := range result.Plain {
 		if s.table != nil && s.Receiver.Deliver(s, m) {
 			taken++
 		}
 	}
 	for i := range result.Groups {
-		if t.routeToGroup(result.Groups[i].Members, m) {
+		g := &result.Groups[i]
+		if t.routeToGroup(g.Members, m) {
 			taken++
+		} else if len(g.Remotes) > 0 {
+			t.mesh.missed = append(t.mesh.missed, i)
 		}
+	}
+	if len(result.Peers) > 0 {
+		taken += t.forward(result, base, to, m)
 	}
 	t.depth--
 	return taken
@@ -243,11 +291,14 @@ func (t *Table) routeToGroup(members []*Sub, m *Message) bool {
 	return false
 }
 
-// HasInterest reports whether any subscription matches the subject.
+// HasInterest reports whether any subscription matches the subject, here or at another server.
 func (t *Table) HasInterest(to []byte) bool { return !t.Match(to).Empty() }
 
 // HasPlainInterest reports whether a subscription outside of any group matches the subject.
-func (t *Table) HasPlainInterest(to []byte) bool { return len(t.Match(to).Plain) > 0 }
+func (t *Table) HasPlainInterest(to []byte) bool {
+	result := t.Match(to)
+	return len(result.Plain) > 0 || slices.ContainsFunc(result.Peers, func(p Peer) bool { return p.Plain })
+}
 
 // HasGroupInterest reports whether a member of the queue group matches the subject.
 func (t *Table) HasGroupInterest(to []byte, group string) bool {

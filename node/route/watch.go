@@ -18,7 +18,8 @@ type Watch struct {
 	// Token is the creator's.
 	Token uint64
 
-	// subscriptions counts those that match now. Invariant: equal to a recount over the table.
+	// subscriptions counts those that match now; what another server has of one pattern counts once. Invariant: equal to a
+	// recount over the table.
 	subscriptions int
 	// reported is the interest that the creator was last told.
 	reported bool
@@ -40,13 +41,10 @@ type watches struct {
 func (t *Table) Watch(literal, group string, token uint64) *Watch {
 	assert.True(subject.ValidLiteral(literal), "a watched subject is literal")
 	w := &Watch{Subject: literal, Group: group, Token: token, active: true}
-	result := t.Match([]byte(literal))
-	if group == "" {
-		w.subscriptions = len(result.Plain)
-	}
-	for i := range result.Groups {
-		if group != "" && result.Groups[i].Name == group {
-			w.subscriptions = len(result.Groups[i].Members)
+	t.matched = t.subs.Match([]byte(literal), t.matched[:0])
+	for _, s := range t.matched {
+		if s.Queue == group {
+			w.subscriptions++
 		}
 	}
 	w.reported = w.Interested()
