@@ -62,7 +62,8 @@ const (
 	// Request is a message to a subject of JetStream itself, to the server that leads the group that decides: as Publish,
 	// and Extra (the client in JSON, or empty).
 	Request Kind = 8
-	// Reply is an answer that the receiver publishes as if it had arisen there: Account, Subject, Header, Payload.
+	// Reply is an answer that the receiver publishes as if it had arisen there, once its catalog has applied the index:
+	// Account, Subject, Header, Payload, Offset.
 	Reply Kind = 9
 	// NotLeader gives back a Publish or Request that the receiver could not take: Group, Account, Subject, Reply.
 	NotLeader Kind = 10
@@ -80,10 +81,14 @@ const (
 	SnapEnd Kind = 16
 	// Digest compares states: Group, Offset (index), Token (digest).
 	Digest Kind = 17
-	// Join introduces a server that no catalog knows yet, to the leader of the catalog: Payload (a Hello).
+	// Join says what changed about the sender: Payload (a Hello). With Flag it invites the receiver to hold a replica of the
+	// catalog too: Extra (the members at its founding, in JSON).
 	Join Kind = 18
 
-	kindMax = Join
+	// Propose is a command for the catalog, to the server that leads it; nobody waits for what becomes of it: Payload.
+	Propose Kind = 19
+
+	kindMax = Propose
 )
 
 // Datagram reports whether frames of the kind may be lost, repeated, reordered or late; the others arrive in order or
