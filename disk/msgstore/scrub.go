@@ -1,0 +1,79 @@
+package msgstore
+
+import "fmt"
+
+// Scrub orders the bytes of a block to be verified. The zero Scrub is about no block.
+type Scrub struct {
+	// Block is the block.
+	Block BlockID
+	// Size is the bytes of its header and messages.
+	Size int
+	// living says where the living messages are.
+	living table
+}
+
+// TakeScrub returns an order to verify the next block behind the given one that is wholly in its file, in ascending order
+// of ids; false when there is none. 0 asks for the first.
+func (x *Index) TakeScrub(after BlockID) (Scrub, bool) {
+	if x.options.Volatile {
+		return Scrub{}, false
+	}
+	var next *block
+	for _, b := range x.blocks {
+		if b.id > after && b.sealed && !b.unwritten() && (next == nil || b.id < next.id) {
+			next = b
+		}
+	}
+	if next == nil {
+		return Scrub{}, false
+	}
+	return Scrub{Block: next.id, Size: next.size, living: next.livingOnly()}, true
+}
+
+// Scrub verifies the messages of a block that were there when the order was made. The error wraps ErrCorrupt when one is
+// damaged, and names the first and how many there are.
+func (f *Files) Scrub(s *Scrub) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	file, err := f.file(s.Block)
+	if err != nil {
+		return missing(s.Block, err)
+	}
+	data := make([]byte, s.Size)
+	if err := readFull(file, data, 0); err != nil {
+		return fmt.Errorf("read block %d: %w", s.Block, err)
+	}
+	if err := checkBlockHeader(data, s.Block); err != nil {
+		return err
+	}
+	damaged := 0
+	var first error
+	for i := range s.living.places {
+		if err := checkPlace(data, &s.living, i, s.Block); err != nil {
+			if damaged == 0 {
+				first = err
+			}
+			damaged++
+		}
+	}
+	if damaged > 1 {
+		first = fmt.Errorf("%d messages of block %d are damaged, the first: %w", damaged, s.Block, first)
+	}
+	return first
+}
+
+// checkPlace verifies the message of an entry of a table, in the bytes of its block.
+func checkPlace(data []byte, t *table, i int, id BlockID) error {
+	place, seq := int(t.places[i]&^dead), t.seqAt(i)
+	if place >= len(data) {
+		return fmt.Errorf("message %d lies behind the end of block %d: %w", seq, id, ErrCorrupt)
+	}
+	if err := checkMessage(data[place:], id, place); err != nil {
+		return err
+	}
+	if got := sequenceOf(data[place:]); got != seq {
+		return fmt.Errorf("message %d lies at the place of message %d in block %d: %w", got, seq, id, ErrCorrupt)
+	}
+	return nil
+}
