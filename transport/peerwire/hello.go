@@ -1,8 +1,10 @@
 package peerwire
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 )
 
 // Version is the version of the protocol. Servers of different versions refuse each other.
@@ -32,6 +34,8 @@ type Hello struct {
 	Domain string `json:"domain,omitempty"`
 	// Catalog identifies the catalog that it holds a replica of, 0 without one: the id of the server that founded it.
 	Catalog ServerID `json:"catalog,string"`
+	// Replica is the Raft id of its replica of the catalog, drawn before it has one.
+	Replica uint64 `json:"replica,string"`
 	// Expected is how many servers it was configured to found a catalog with, itself included.
 	Expected int `json:"expected,omitempty"`
 	// StoreMax and MemoryMax are the bytes that it has for streams; -1: no limit.
@@ -42,29 +46,39 @@ type Hello struct {
 	Password string `json:"password,omitempty"`
 }
 
-// AppendHello appends the introduction in JSON.
-func AppendHello(dst []byte, h *Hello) ([]byte, error) {
-	data, err := json.Marshal(h)
-	if err != nil {
-		return dst, fmt.Errorf("introduce the server: %w", err)
-	}
-	return append(dst, data...), nil
-}
+// The bounds of an introduction, in bytes and in elements.
+const (
+	nameBytesMax    = 256
+	addressBytesMax = 512
+	textBytesMax    = 1 << 10
+	listMax         = 512
+)
 
-// ParseHello reads an introduction.
-func ParseHello(data []byte) (*Hello, error) {
-	if len(data) > HelloBytesMax {
-		return nil, fmt.Errorf("%w: introduction of %d bytes", ErrMalformed, len(data))
-	}
-	var h Hello
-	if err := json.Unmarshal(data, &h); err != nil {
-		return nil, fmt.Errorf("%w: introduction: %w", ErrMalformed, err)
-	}
+// Check reports what one server can see to be wrong with an introduction alone.
+func (h *Hello) Check() error {
 	if h.Version != Version {
-		return nil, fmt.Errorf("the other server speaks version %d of the cluster protocol, this one %d", h.Version, Version)
+		return fmt.Errorf("%w: the other server speaks version %d, this one %d", ErrVersion, h.Version, Version)
 	}
 	if h.ID == 0 || h.Name == "" {
-		return nil, fmt.Errorf("%w: introduction without id or name", ErrMalformed)
+		return fmt.Errorf("%w: introduction without id or name", ErrMalformed)
 	}
-	return &h, nil
+	for _, name := range [...]string{h.Name, h.Cluster, h.Domain} {
+		if len(name) > nameBytesMax || strings.ContainsFunc(name, unicode.IsControl) {
+			return fmt.Errorf("%w: name of %d bytes", ErrMalformed, len(name))
+		}
+	}
+	for _, list := range [...][]string{{h.Address}, h.Addresses, h.ClientURLs, h.Tags} {
+		if len(list) > listMax {
+			return fmt.Errorf("%w: list of %d texts", ErrMalformed, len(list))
+		}
+		for _, text := range list {
+			if len(text) > addressBytesMax || strings.ContainsFunc(text, unicode.IsControl) {
+				return fmt.Errorf("%w: address of %d bytes", ErrMalformed, len(text))
+			}
+		}
+	}
+	return nil
 }
+
+// ErrVersion is returned for an introduction in another version of the protocol.
+var ErrVersion = errors.New("another version of the cluster protocol")

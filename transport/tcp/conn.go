@@ -40,7 +40,6 @@ type Handler interface {
 type Conn struct {
 	id       uint64
 	sock     net.Conn
-	raw      syscall.RawConn
 	handler  Handler
 	deadline time.Duration // of a blocked write
 	parser   *wire.Parser
@@ -54,22 +53,17 @@ type Conn struct {
 	control func(*wire.Parser) // to be applied by the reader before it parses on
 	stall   time.Duration      // for the reader to wait before it reads on
 
-	taken      [][]byte // the writer's
-	tryBuffers [][]byte // argument and results of try, the writer's
-	tryWritten int
-	tryErr     error
-	try        func(fd uintptr) bool
+	taken  [][]byte // the writer's
+	direct direct   // the writer's
 }
 
 // NewConn wraps an accepted socket. The caller calls Serve; writeDeadline bounds a write that the kernel does not take.
 func NewConn(id uint64, sock *net.TCPConn, handler Handler, writeDeadline time.Duration) (*Conn, error) {
-	raw, err := sock.SyscallConn()
-	if err != nil {
+	c := &Conn{id: id, sock: sock, handler: handler, deadline: writeDeadline}
+	if err := c.direct.open(sock); err != nil {
 		return nil, err
 	}
-	c := &Conn{id: id, sock: sock, raw: raw, handler: handler, deadline: writeDeadline}
 	c.parser = wire.NewParser(wire.Limits{ControlLineBytes: wire.DefaultControlLineBytes, PayloadBytes: wire.DefaultPayloadBytes})
-	c.try = c.tryFD
 	return c, nil
 }
 

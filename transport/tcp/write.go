@@ -98,17 +98,14 @@ func (c *Conn) take() [][]byte {
 // tryWrite writes without waiting and returns what the kernel did not take.
 func (c *Conn) tryWrite(buffers [][]byte) ([][]byte, error) {
 	for len(buffers) > 0 {
-		c.tryBuffers, c.tryWritten, c.tryErr = buffers[:min(len(buffers), VectorMax)], 0, nil
-		if err := c.raw.Write(c.try); err != nil {
-			return buffers, err
-		}
-		if c.tryErr == unix.EAGAIN {
+		n, err := c.direct.write(buffers)
+		if err == unix.EAGAIN {
 			return buffers, nil
 		}
-		if c.tryErr != nil {
-			return buffers, c.tryErr
+		if err != nil {
+			return buffers, err
 		}
-		buffers = c.advance(buffers, c.tryWritten)
+		buffers = c.advance(buffers, n)
 	}
 	return nil, nil
 }
@@ -125,24 +122,6 @@ func (c *Conn) advance(buffers [][]byte, n int) [][]byte {
 		c.handler.Written(c.id, n, nil)
 	}
 	return buffers
-}
-
-// tryFD is the body of tryWrite; it returns true always, so that the runtime does not wait for the socket.
-func (c *Conn) tryFD(fd uintptr) bool {
-	for {
-		var n int
-		var err error
-		if len(c.tryBuffers) == 1 {
-			n, err = unix.Write(int(fd), c.tryBuffers[0])
-		} else {
-			n, err = unix.Writev(int(fd), c.tryBuffers)
-		}
-		if err == unix.EINTR {
-			continue
-		}
-		c.tryWritten, c.tryErr = max(n, 0), err
-		return true
-	}
 }
 
 // writeBlocked writes with waiting until nothing is queued, beginning with what the writer has taken already.
