@@ -62,6 +62,7 @@ func (e *Engine) openAccounts() {
 			limits.Account = *c.JetStream
 			a.limits = &limits
 		}
+		e.join(a)
 		e.serve(a)
 	}
 }
@@ -70,7 +71,7 @@ func (e *Engine) openAccounts() {
 // it has none.
 func (e *Engine) serve(a *account) {
 	subscribe := func(pattern string, receiver route.Receiver) {
-		a.routes.Subscribe(&route.Sub{Receiver: receiver, Pattern: pattern, Handler: a.number})
+		a.routes.Subscribe(&route.Sub{Receiver: receiver, Pattern: pattern, Handler: a.number, Home: true})
 	}
 	subscribe(userInfoSubject, (*userInfos)(e))
 	e.serveQuestions(a)

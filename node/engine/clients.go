@@ -115,10 +115,14 @@ func (e *Engine) flushClients(out *event.Outputs) {
 
 func (e *Engine) lameDuck() {
 	e.clientConfig.Info.LameDuck = true
-	for _, id := range slices.Sorted(maps.Keys(e.sessions)) {
+	e.clientConfig.Info.ConnectURLs = e.connectURLs()
+	for _, id := range e.clientIDs() {
 		e.sessions[id].session.LameDuck()
 	}
 }
+
+// clientIDs are the connections, in order.
+func (e *Engine) clientIDs() []event.ConnID { return slices.Sorted(maps.Keys(e.sessions)) }
 
 // ReplayBytesMin is how much of a group's log makes a checkpoint at the end worth while: to replay less at the next start
 // takes less time than the syncs of a checkpoint, of which a server with many small streams would make thousands.

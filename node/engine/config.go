@@ -142,7 +142,7 @@ func (c *Config) clients() session.Config {
 		Info: wire.Info{
 			ServerID: c.ServerID, ServerName: c.ServerName, Version: jsapi.Version, Proto: 1, GoVersion: c.GoVersion,
 			Host: c.Host, Port: c.Port, Headers: !c.Limits.NoHeaders, JetStream: c.JetStream.Enabled, Domain: c.JetStream.Domain, ConnectURLs: c.ConnectURLs,
-			APILevel: jsapi.APILevel,
+			APILevel: jsapi.APILevel, Cluster: c.Cluster.Name,
 		},
 		Auth:               c.Auth,
 		Limits:             wire.Limits{ControlLineBytes: c.Limits.ControlLineBytes, PayloadBytes: c.Limits.PayloadBytes},

@@ -117,8 +117,8 @@ func (d *desk) Congested(id uint64, subject []byte) bool {
 	}
 	found := g.account.routes.Match(subject)
 	keepsUp := func(sub *route.Sub) bool { return !d.behind(sub) }
-	if slices.ContainsFunc(found.Plain, keepsUp) {
-		return false
+	if len(found.Peers) > 0 || slices.ContainsFunc(found.Plain, keepsUp) {
+		return false // what waits for a client of another server is known there
 	}
 	for i := range found.Groups {
 		if slices.ContainsFunc(found.Groups[i].Members, keepsUp) {

@@ -62,6 +62,8 @@ type Engine struct {
 	opened    bool                         // the groups of the catalog have been started
 	unsettled bool                         // the step left something to the next, which has to come at once
 
+	interests
+	peering
 	appending
 	reading
 	checkpointing
@@ -93,6 +95,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	e.openAccounts()
 	e.counters.start, e.counters.pastOf = now, map[string]*monitor.Tenant{}
 	e.clientConfig = config.clients()
+	e.clientConfig.Info.ConnectURLs = e.connectURLs()
 	if !config.JetStream.Enabled {
 		e.opened = true
 		return e, nil

@@ -81,7 +81,7 @@ func (e *Engine) pubAckError(g *group, reply []byte, refused *jsapi.Error) {
 func (e *Engine) capture(g *group) {
 	e.release(g)
 	for _, pattern := range g.stream.Config().Subjects {
-		sub := &route.Sub{Receiver: (*ingest)(e), Pattern: pattern, Handler: uint64(g.id)}
+		sub := &route.Sub{Receiver: (*ingest)(e), Pattern: pattern, Handler: uint64(g.id), Home: true}
 		g.account.routes.Subscribe(sub)
 		g.captures = append(g.captures, sub)
 	}

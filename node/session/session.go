@@ -279,14 +279,15 @@ func (s *Session) info() wire.Info {
 	return info
 }
 
-// SendInfo sends INFO again, because it changed, to a client that expects it at any time.
+// SendInfo sends INFO again, because it changed, to a client that expects it at any time. Before the first PONG clients
+// expect nothing else, and what follows that is up to date.
 func (s *Session) SendInfo() { s.sendInfo(false) }
 
 // LameDuck tells the client, if it expects INFO at any time, to move to another server.
 func (s *Session) LameDuck() { s.sendInfo(true) }
 
 func (s *Session) sendInfo(lameDuck bool) {
-	if s.reason != 0 || !s.connected || s.connect.Protocol < 1 {
+	if s.reason != 0 || !s.greeted || s.connect.Protocol < 1 {
 		return
 	}
 	info := s.info()

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"weir/model/subject"
+	"weir/node/event"
+	"weir/node/route"
+	"weir/spec/assert"
+	"weir/transport/peerwire"
+)
+
+// InterestMax bounds the different interests of one other server, over all accounts.
+const InterestMax = 1 << 20
+
+// interests is who else in the cluster takes messages: the other servers with a session.
+type interests struct {
+	neighbours []*neighbour   // in the order of their ids
+	routing    route.Outgoing // what came from a neighbour and is on its way to subscriptions
+	routed     route.Message  // of routing
+}
+
+// neighbour is another server with which there is a session.
+type neighbour struct {
+	id event.ServerID
+	// urls are where clients reach it.
+	urls []string
+	// count is how many different interests it has, over all accounts. Invariant: at most InterestMax.
+	count int
+}
+
+// errTooMuchInterest is why the session with a server ends that has more interest than this one remembers.
+type errTooMuchInterest struct{ count int }
+
+// Error implements error.
+func (e errTooMuchInterest) Error() string {
+	return fmt.Sprintf("more than %d different subscriptions", e.count)
+}
+
+// accountMesh connects the subscriptions of an account with those of other servers.
+type accountMesh struct {
+	engine *Engine
+	// account is the name.
+	account []byte
+}
+
+var _ route.Mesh = (*accountMesh)(nil)
+
+// join makes an account part of the cluster, before it has subscriptions. A server without a cluster has no neighbours
+// and needs not count.
+func (e *Engine) join(a *account) {
+	if e.config.Cluster.Name != "" {
+		a.routes.Join(&accountMesh{engine: e, account: []byte(a.name)})
+	}
+}
+
+// Announce implements route.Mesh. It goes out at once, so that it precedes every message that a neighbour may answer.
+func (m *accountMesh) Announce(pattern, queue string, count uint64) {
+	for _, n := range m.engine.neighbours {
+		m.announce(n.id, pattern, queue, count)
+	}
+}
+
+func (m *accountMesh) announce(to event.ServerID, pattern, queue string, count uint64) {
+	frames := m.engine.toPeer(to)
+	*frames = peerwire.Append(*frames, &peerwire.Frame{
+		Kind: peerwire.Interest, Account: m.account, Subject: []byte(pattern), Queue: []byte(queue), Count: count,
+	})
+}
+
+// interestPeerUp begins to share interest with a server: it learns everything that this one has.
+func (e *Engine) interestPeerUp(peer event.ServerID, hello *peerwire.Hello) {
+	at, known := e.findNeighbour(peer)
+	assert.True(!known, "a session begins after the last one ended", uint64(peer))
+	e.neighbours = slices.Insert(e.neighbours, at, &neighbour{id: peer, urls: slices.Clone(hello.ClientURLs)})
+	for _, a := range e.accounts {
+		m := accountMesh{engine: e, account: []byte(a.name)}
+		a.routes.Announced(func(pattern, queue string, count uint64) { m.announce(peer, pattern, queue, count) })
+	}
+	e.advertise()
+}
+
+// interestPeerDown forgets the interest of a server whose session ended.
+func (e *Engine) interestPeerDown(peer event.ServerID) {
+	at, known := e.findNeighbour(peer)
+	if !known {
+		return
+	}
+	count := e.neighbours[at].count
+	e.neighbours = slices.Delete(e.neighbours, at, at+1)
+	for _, a := range e.accounts {
+		count -= a.routes.DropPeer(peer)
+	}
+	assert.True(count == 0, "interests of a neighbour are those of all accounts", uint64(peer))
+	e.advertise()
+}
+
+// interestFrame takes what a neighbour says of its interest. After an error the session has to end. Accounts that this
+// server does not have are none of its business: nobody publishes in them here.
+func (e *Engine) interestFrame(peer event.ServerID, f *peerwire.Frame) error {
+	at, known := e.findNeighbour(peer)
+	if !known {
+		return nil // the session is ending
+	}
+	if !subject.Valid(f.Subject) {
+		return fmt.Errorf("%w: interest in an invalid subject of %d bytes", peerwire.ErrMalformed, len(f.Subject))
+	}
+	a := e.accountNamed[string(f.Account)]
+	if a == nil {
+		return nil
+	}
+	n := e.neighbours[at]
+	if f.Count > 0 && n.count >= InterestMax {
+		return errTooMuchInterest{n.count}
+	}
+	n.count += a.routes.SetInterest(peer, string(f.Subject), string(f.Queue), f.Count)
+	return nil
+}
+
+func (e *Engine) findNeighbour(peer event.ServerID) (at int, known bool) {
+	return slices.BinarySearchFunc(e.neighbours, peer, func(n *neighbour, id event.ServerID) int { return cmp.Compare(n.id, id) })
+}
+
+// advertise tells clients where else they can connect when that has changed. A server that does not tell others where
+// clients reach it does not tell clients of others either.
+func (e *Engine) advertise() {
+	urls := e.connectURLs()
+	info := &e.clientConfig.Info
+	if slices.Equal(urls, info.ConnectURLs) {
+		return
+	}
+	info.ConnectURLs = urls
+	for _, id := range e.clientIDs() {
+		e.sessions[id].session.SendInfo()
+	}
+}
+
+// connectURLs are the addresses of all servers that clients may connect to: this one's first, unless it wants to get rid
+// of them, then those of the others, sorted.
+func (e *Engine) connectURLs() []string {
+	own := e.config.Cluster.ClientURLs
+	if e.config.Cluster.Name == "" || len(own) == 0 {
+		return e.config.ConnectURLs
+	}
+	var urls []string
+	for _, n := range e.neighbours {
+		urls = append(urls, n.urls...)
+	}
+	slices.Sort(urls)
+	urls = slices.Compact(urls)
+	if e.clientConfig.Info.LameDuck {
+		return urls
+	}
+	others := slices.DeleteFunc(urls, func(url string) bool { return slices.Contains(own, url) })
+	return append(slices.Clone(own), others...)
+}
