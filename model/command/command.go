@@ -76,6 +76,15 @@ const (
 	UpdateStream Kind = 33
 	// DeleteStream removes a stream from the catalog: Account, Name, and Version when the incarnation must match (0: any).
 	DeleteStream Kind = 34
+	// RegisterServer makes a server known to the catalog, or brings what the catalog knows of it up to date: Config.
+	RegisterServer Kind = 35
+	// RemoveServer takes a server out of the cluster: Version (its id), Config.
+	RemoveServer Kind = 36
+	// Settle reports that the members of a stream's group are those that the catalog asks for: Version (the group), Keep
+	// (the version of the placement).
+	Settle Kind = 37
+	// PlaceStream takes a stream off a server: Account, Name, Config.
+	PlaceStream Kind = 38
 )
 
 // The actions of PutConsumer (ADR-42 of the API: the "action" member of a create request).
@@ -117,9 +126,11 @@ type Command struct {
 	MaxBytes uint64
 	// Delay is the delay of a Nak in nanoseconds.
 	Delay int64
-	// Keep is the number of messages that a Purge leaves, 0: no such rule; or 1 for a DeleteMsg that leaves the bytes.
+	// Keep is the number of messages that a Purge leaves, 0: no such rule; or 1 for a DeleteMsg that leaves the bytes; or
+	// the version of a placement (Settle).
 	Keep uint64
-	// Version is the configuration version (PutStream) or the incarnation (DeleteStream).
+	// Version is the configuration version (PutStream), the incarnation (DeleteStream), the group (Settle) or the server
+	// (RemoveServer).
 	Version uint64
 }
 
@@ -189,10 +200,17 @@ func appendBody(b []byte, c *Command) []byte {
 	case PutStream:
 		b = fields.AppendBytes(b, c.Config)
 		return binary.AppendUvarint(b, c.Version)
-	case CreateStream, UpdateStream:
+	case CreateStream, UpdateStream, PlaceStream:
 		b = fields.AppendBytes(b, c.Account)
 		b = fields.AppendBytes(b, c.Name)
 		return fields.AppendBytes(b, c.Config)
+	case RegisterServer:
+		return fields.AppendBytes(b, c.Config)
+	case RemoveServer:
+		b = binary.AppendUvarint(b, c.Version)
+		return fields.AppendBytes(b, c.Config)
+	case Settle:
+		return appendUvarints(b, c.Version, c.Keep)
 	case DeleteStream:
 		b = fields.AppendBytes(b, c.Account)
 		b = fields.AppendBytes(b, c.Name)

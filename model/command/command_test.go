@@ -9,7 +9,7 @@ import (
 
 func drawCommand(t *rapid.T) Command {
 	kinds := []Kind{Publish, PutConsumer, DeleteConsumer, Deliver, Ack, Nak, Progress, Term, Release, Reset, Tick, Purge,
-		DeleteMsg, PutStream, CreateStream, UpdateStream, DeleteStream}
+		DeleteMsg, PutStream, CreateStream, UpdateStream, DeleteStream, RegisterServer, RemoveServer, Settle, PlaceStream}
 	bytes := rapid.SliceOfN(rapid.Byte(), 1, 400)
 	number := rapid.Uint64()
 	c := Command{Kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
@@ -43,7 +43,13 @@ func drawCommand(t *rapid.T) Command {
 		c.Consumer, c.StreamSeq = number.Draw(t, "consumer"), number.Draw(t, "seq")
 	case PutStream:
 		c.Config, c.Version = bytes.Draw(t, "config"), number.Draw(t, "version")
-	case CreateStream, UpdateStream:
+	case RegisterServer:
+		c.Config = bytes.Draw(t, "server")
+	case RemoveServer:
+		c.Version, c.Config = number.Draw(t, "server"), bytes.Draw(t, "view")
+	case Settle:
+		c.Version, c.Keep = number.Draw(t, "group"), number.Draw(t, "placement")
+	case CreateStream, UpdateStream, PlaceStream:
 		c.Account, c.Name, c.Config = bytes.Draw(t, "account"), bytes.Draw(t, "name"), bytes.Draw(t, "config")
 	case DeleteStream:
 		c.Account, c.Name, c.Version = bytes.Draw(t, "account"), bytes.Draw(t, "name"), number.Draw(t, "version")

@@ -95,7 +95,13 @@ func (c *Command) take(f *fields.Reader) {
 		c.Consumer, c.StreamSeq = f.Uvarint(), f.Uvarint()
 	case PutStream:
 		c.Config, c.Version = f.Bytes(), f.Uvarint()
-	case CreateStream, UpdateStream:
+	case RegisterServer:
+		c.Config = f.Bytes()
+	case RemoveServer:
+		c.Version, c.Config = f.Uvarint(), f.Bytes()
+	case Settle:
+		c.Version, c.Keep = f.Uvarint(), f.Uvarint()
+	case CreateStream, UpdateStream, PlaceStream:
 		c.Account, c.Name, c.Config = f.Bytes(), f.Bytes(), f.Bytes()
 	case DeleteStream:
 		c.Account, c.Name, c.Version = f.Bytes(), f.Bytes(), f.Uvarint()

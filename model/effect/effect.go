@@ -15,7 +15,8 @@ const (
 	// Result answers the command at ordinal Cmd: Seq, N, Flag, Consumer, Err.
 	// Publish: Seq the sequence, Flag whether it was a duplicate. PutConsumer: Consumer, Flag whether it was created.
 	// Purge: N messages removed. Ack, Nak, Progress, Term: Flag whether a reply is due. CreateStream: Group, Flag whether
-	// it was created. Every command has exactly one Result, except Tick.
+	// it was created. Commands about servers and placement: Flag whether they changed anything. Every command has exactly
+	// one Result, except Tick.
 	Result Kind = 1
 	// Store keeps the bytes of a message: Seq, Time, Subject, Header, Payload (these alias the entry).
 	Store Kind = 2
@@ -53,6 +54,14 @@ const (
 	GroupUpdated Kind = 33
 	// GroupDeleted asks for the end of a stream's group: Group.
 	GroupDeleted Kind = 34
+	// GroupPlaced says that the replicas which a stream of the catalog shall have are others than before: Group.
+	GroupPlaced Kind = 35
+	// GroupSettled says that a stream's former replicas are to end: Group.
+	GroupSettled Kind = 36
+	// ServerRegistered says that the catalog knows a server, or knows something else of it than before: N (its id).
+	ServerRegistered Kind = 37
+	// ServerRemoved says that a server belongs to the cluster no longer: N (its id).
+	ServerRemoved Kind = 38
 )
 
 // Stop is why a Deliver handed out no more messages.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"weir/model/jsapi"
 	"weir/spec/assert"
 )
 
@@ -31,17 +30,14 @@ func (m *Machine) Streams(account string) []*Stream {
 // and must not be changed.
 func (m *Machine) All() []*Stream { return m.order }
 
-// Reserved returns the bytes that the streams of the account reserve in memory and on disk.
+// Reserved returns the bytes that the streams of the account reserve in memory and on disk, counted once for a stream
+// whatever its number of replicas, as clients are told.
 func (m *Machine) Reserved(account string) (memory, store uint64) {
-	for _, s := range m.Streams(account) {
-		bytes := uint64(reservedBytes(s.Config))
-		if s.Config.Storage == jsapi.MemoryStorage {
-			memory += bytes
-		} else {
-			store += bytes
-		}
+	u := m.usages[account]
+	if u == nil {
+		return 0, 0
 	}
-	return memory, store
+	return uint64(u.memory.value()), uint64(u.store.value())
 }
 
 func compareStreams(a, b *Stream) int {
@@ -52,10 +48,7 @@ func (m *Machine) insert(s *Stream) {
 	at, found := slices.BinarySearchFunc(m.order, s, compareStreams)
 	assert.True(!found && m.byGroup[s.Group] == nil, "stream is new in the catalog", s.Group)
 	m.order = slices.Insert(m.order, at, s)
-	m.byName[key{s.Account, s.Name}] = s
-	m.byGroup[s.Group] = s
-	m.sum += hashStream(s)
-	m.markDirty(s.Group)
+	m.enter(s)
 }
 
 func (m *Machine) remove(s *Stream) {
@@ -64,6 +57,42 @@ func (m *Machine) remove(s *Stream) {
 	m.order = slices.Delete(m.order, at, at+1)
 	delete(m.byName, key{s.Account, s.Name})
 	delete(m.byGroup, s.Group)
-	m.sum -= hashStream(s)
+	m.leave(s)
+}
+
+// replace puts the next version of an entry in its place.
+func (m *Machine) replace(old, next *Stream) {
+	at, found := slices.BinarySearchFunc(m.order, old, compareStreams)
+	assert.True(found && m.order[at] == old && old.Group == next.Group, "stream is in the catalog", old.Group)
+	m.leave(old)
+	m.order[at] = next
+	m.enter(next)
+}
+
+func (m *Machine) enter(s *Stream) {
+	assert.True(distinct(s), "the replicas of a stream are on distinct servers", s.Group)
+	m.byName[key{s.Account, s.Name}] = s
+	m.byGroup[s.Group] = s
+	m.sum += hashStream(s)
+	m.count(s)
 	m.markDirty(s.Group)
+}
+
+func (m *Machine) leave(s *Stream) {
+	m.sum -= hashStream(s)
+	m.uncount(s)
+	m.markDirty(s.Group)
+}
+
+// distinct reports whether no server has two replicas of the stream, and no two replicas have one id.
+func distinct(s *Stream) bool {
+	all := slices.Concat(s.Replicas, s.Former)
+	for i, r := range all {
+		for _, o := range all[:i] {
+			if o.Server == r.Server || o.ID == r.ID {
+				return false
+			}
+		}
+	}
+	return true
 }

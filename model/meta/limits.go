@@ -7,70 +7,116 @@ import (
 	"weir/model/subject"
 )
 
-// checkCreate holds a new stream against the limits and the other streams, in the order of the reference server.
-func (m *Machine) checkCreate(id key, config *jsapi.StreamConfig, limits *jsapi.Limits) *jsapi.Error {
+// checkCreate holds a new stream against the limits and the other streams, in the order of the reference server, which
+// is another in a cluster.
+func (m *Machine) checkCreate(id key, p *proposal) *jsapi.Error {
 	streams := m.Streams(id.account)
-	if limit := limits.Account.MaxStreams; limit > 0 && len(streams) >= limit || len(m.order) >= StreamsMax {
+	if p.Limits.Clustered {
+		if refused := checkOverlap(streams, id.name, p.Config); refused != nil {
+			return refused
+		}
+	}
+	if limit := p.Limits.Account.MaxStreams; limit > 0 && len(streams) >= limit || len(m.order) >= StreamsMax {
 		return jsapi.CodeMaximumStreamsLimit.Err()
 	}
-	if refused := m.checkReservation(id, config, limits, config.MaxBytes); refused != nil {
+	if refused := m.checkReservation(id, p, p.Config.MaxBytes); refused != nil {
 		return refused
 	}
-	return checkOverlap(streams, id.name, config)
+	return checkOverlap(streams, id.name, p.Config)
 }
 
 // checkUpdate holds a changed stream against the limits and the other streams. Only what it reserves in addition
 // counts.
-func (m *Machine) checkUpdate(old *Stream, config *jsapi.StreamConfig, limits *jsapi.Limits) *jsapi.Error {
-	more := max(config.MaxBytes, 0) - max(old.Config.MaxBytes, 0)
-	if more > 0 {
-		if refused := m.checkReservation(key{old.Account, old.Name}, config, limits, more); refused != nil {
+func (m *Machine) checkUpdate(old *Stream, p *proposal) *jsapi.Error {
+	more := max(p.Config.MaxBytes, 0) - max(old.Config.MaxBytes, 0)
+	if more > 0 || p.Config.Replicas > old.Config.Replicas {
+		if refused := m.checkReservation(key{old.Account, old.Name}, p, more); refused != nil {
 			return refused
 		}
 	}
-	return checkOverlap(m.Streams(old.Account), old.Name, config)
+	if refused := m.checkServers(old, p, more); refused != nil {
+		return refused
+	}
+	return checkOverlap(m.Streams(old.Account), old.Name, p.Config)
 }
 
-// checkReservation refuses a stream whose reserved bytes do not fit. serverBytes is what it adds to the server's
-// reservations. A stream without max_bytes needs at least one byte.
-func (m *Machine) checkReservation(id key, config *jsapi.StreamConfig, limits *jsapi.Limits, serverBytes int64) *jsapi.Error {
-	account := limits.Account
+// checkReservation refuses a stream whose reserved bytes do not fit. serverBytes is what it adds to the reservations of
+// a server alone; in a cluster the placement looks after the servers. A stream without max_bytes needs at least one byte.
+// An account pays for every replica.
+func (m *Machine) checkReservation(id key, p *proposal, serverBytes int64) *jsapi.Error {
+	account, config := &p.Limits.Account, p.Config
 	if config.MaxConsumers > 0 && account.MaxConsumers > 0 && config.MaxConsumers > account.MaxConsumers {
 		return jsapi.CodeMaximumConsumersLimit.Err()
 	}
-	accountMax, serverMax, code := account.MaxStore, limits.ServerMaxStore, jsapi.CodeStorageResourcesExceeded
+	accountMax, serverMax, code := account.MaxStore, p.Limits.ServerMaxStore, jsapi.CodeStorageResourcesExceeded
 	if config.Storage == jsapi.MemoryStorage {
-		accountMax, serverMax, code = account.MaxMemory, limits.ServerMaxMemory, jsapi.CodeMemoryResourcesExceeded
+		accountMax, serverMax, code = account.MaxMemory, p.Limits.ServerMaxMemory, jsapi.CodeMemoryResourcesExceeded
 	}
-	accountReserved, serverReserved := int64(0), int64(0)
-	for _, other := range m.order {
-		if other.Config.Storage != config.Storage {
-			continue
+	if accountMax >= 0 {
+		var reserved bytes
+		if u := m.usages[id.account]; u != nil {
+			_, all := u.sums(config.Storage)
+			reserved = *all
 		}
-		bytes := reservedBytes(other.Config)
-		serverReserved = addSaturate(serverReserved, bytes)
-		if other.Account == id.account && other.Name != id.name {
-			accountReserved = addSaturate(accountReserved, bytes)
+		if old := m.byName[id]; old != nil && old.Config.Storage == config.Storage {
+			for range old.Config.Replicas {
+				reserved.sub(reservedBytes(old.Config))
+			}
+		}
+		for range config.Replicas {
+			reserved.add(max(config.MaxBytes, 1))
+		}
+		if exceeds(&reserved, accountMax) {
+			return code.Err()
 		}
 	}
-	own := max(config.MaxBytes, 1)
-	if accountMax >= 0 && addSaturate(accountReserved, own) > accountMax {
-		return code.Err()
-	}
-	if serverMax > 0 && addSaturate(serverReserved, max(serverBytes, 1)) > serverMax {
-		return code.Err()
+	if serverMax > 0 && !p.Limits.Clustered {
+		once, _ := m.total.sums(config.Storage)
+		reserved := *once
+		reserved.add(max(serverBytes, 1))
+		if exceeds(&reserved, serverMax) {
+			return code.Err()
+		}
 	}
 	return nil
 }
 
-func reservedBytes(config *jsapi.StreamConfig) int64 { return max(config.MaxBytes, 0) }
-
-func addSaturate(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
+// checkServers refuses an update for which a server that has a replica lacks the room.
+func (m *Machine) checkServers(old *Stream, p *proposal, more int64) *jsapi.Error {
+	if more <= 0 || !p.Limits.Clustered {
+		return nil
 	}
-	return a + b
+	for _, r := range old.Replicas {
+		room := m.servers[r.Server].room(p.Config.Storage)
+		if room > 0 && !m.fits(r.Server, p.Config.Storage, more) {
+			if p.Config.Storage == jsapi.MemoryStorage {
+				return jsapi.CodeMemoryResourcesExceeded.Err()
+			}
+			return jsapi.CodeStorageResourcesExceeded.Err()
+		}
+	}
+	return nil
 }
+
+// fits reports whether the server has room for more bytes.
+func (m *Machine) fits(server uint64, storage jsapi.StorageType, more int64) bool {
+	room := m.servers[server].room(storage)
+	if room <= 0 {
+		return true
+	}
+	var reserved bytes
+	if l := m.loads[server]; l != nil {
+		reserved = *l.reserved(storage)
+	}
+	reserved.add(max(more, 0))
+	return !exceeds(&reserved, room)
+}
+
+func exceeds(sum *bytes, limit int64) bool {
+	return sum.high > 0 || sum.low > math.MaxInt64 || int64(sum.low) > limit
+}
+
+func reservedBytes(config *jsapi.StreamConfig) int64 { return max(config.MaxBytes, 0) }
 
 // checkOverlap refuses subjects that another stream of the account captures.
 func checkOverlap(streams []*Stream, name string, config *jsapi.StreamConfig) *jsapi.Error {

@@ -1,12 +1,16 @@
-// Package meta is the state machine of the catalog: which streams exist, with which configuration, in which group.
+// Package meta is the state machine of the catalog: which servers there are, which streams exist, with which
+// configuration, in which group, and which replicas on which servers each group shall have.
 //
-// It promises that the whole decision about a create, an update or a delete is taken in Apply, from the state and the
-// command alone, so that every replica decides alike; that a stream's group is never used for another stream again; and
-// that a refused command changes nothing. The configurations in commands have been normalised by their proposer
-// (jsapi.StreamConfig.Normalize), which stamps its limits into the command as well: limits are configuration of servers
-// and may differ between them.
+// It promises that the whole decision about a create, an update, a delete or a placement is taken in Apply, from the state
+// and the command alone, so that every replica decides alike; that neither a stream's group nor a replica's id is ever
+// used for another; that no server has two replicas of a stream; and that a refused command changes nothing. The
+// configurations in commands have been normalised by their proposer (jsapi.StreamConfig.Normalize), which stamps its
+// limits and what it sees of the cluster into the command as well: limits are configuration of servers and may differ
+// between them.
 //
-// It does not run groups: effects say which groups begin, follow a new configuration, or end.
+// It does not run groups, and it does not know who their members are: effects say which groups begin, follow a new
+// configuration or placement, or end, and the leader of a group reports when the group has followed. Until then servers
+// keep what they had.
 package meta
 
 import (
@@ -25,23 +29,6 @@ const FirstGroup uint64 = 16
 // StreamsMax bounds the catalog: a design load of ten thousand streams, with room.
 const StreamsMax = 100_000
 
-// Stream is one entry of the catalog. It is not changed after it was handed out; an update makes a new one.
-type Stream struct {
-	// Account and Name identify the stream; Name is unique in the account.
-	Account, Name string
-	// Group is the Raft group that holds the stream. It is the incarnation too: another stream of the same name, later,
-	// has another group.
-	Group uint64
-	// Created is the time of creation in unix nanoseconds.
-	Created int64
-	// Version counts configurations, from 1.
-	Version uint64
-	// Config is the normalised configuration.
-	Config *jsapi.StreamConfig
-	// JSON is the canonical form of Config.
-	JSON []byte
-}
-
 type key struct{ account, name string }
 
 // Machine is the catalog. The zero value is not usable; see New. It is not safe for concurrent use.
@@ -54,15 +41,29 @@ type Machine struct {
 	order     []*Stream // ascending by account, then name
 	sum       uint64    // sum of the hashes of all streams
 	dirty     map[uint64]struct{}
+
+	nextReplica   uint64
+	registrations uint64
+	servers       map[uint64]*Server // removed ones too
+	roster        []*Server          // those that are not removed, ascending by registration
+
+	// What follows is derived from the above.
+	loads  map[uint64]*load
+	usages map[string]*usage
+	total  usage
 }
 
 // New returns an empty catalog.
 func New() *Machine {
 	return &Machine{
-		nextGroup: FirstGroup,
-		byName:    make(map[key]*Stream),
-		byGroup:   make(map[uint64]*Stream),
-		dirty:     make(map[uint64]struct{}),
+		nextGroup:   FirstGroup,
+		nextReplica: firstReplica,
+		byName:      make(map[key]*Stream),
+		byGroup:     make(map[uint64]*Stream),
+		dirty:       make(map[uint64]struct{}),
+		servers:     make(map[uint64]*Server),
+		loads:       make(map[uint64]*load),
+		usages:      make(map[string]*usage),
 	}
 }
 
@@ -107,6 +108,16 @@ func (m *Machine) applyOne(c *command.Command, ordinal int32, out *effect.List) 
 	case command.DeleteStream:
 		group, refused = m.delete(c, out)
 		changed = refused == nil
+	case command.PlaceStream:
+		group, refused = m.takeOff(c, out)
+		changed = refused == nil
+	case command.Settle:
+		group, changed = c.Version, m.settle(c, out)
+	case command.RegisterServer:
+		changed, refused = m.register(c, out)
+	case command.RemoveServer:
+		refused = m.unregister(c, out)
+		changed = refused == nil
 	case command.Tick:
 		return
 	default:
@@ -114,58 +125,4 @@ func (m *Machine) applyOne(c *command.Command, ordinal int32, out *effect.List) 
 	}
 	result := out.Add(effect.Result)
 	result.Cmd, result.Group, result.Flag, result.Err = ordinal, group, changed, refused
-}
-
-// create adds a stream. Creating one that exists with the same configuration succeeds and changes nothing.
-func (m *Machine) create(c *command.Command, out *effect.List) (group uint64, created bool, refused *jsapi.Error) {
-	config, limits := parseProposal(c.Config)
-	id := key{string(c.Account), string(c.Name)}
-	if existing := m.byName[id]; existing != nil {
-		if existing.Config.Equal(config) {
-			return existing.Group, false, nil
-		}
-		return 0, false, jsapi.CodeStreamNameExist.Err()
-	}
-	if refused := m.checkCreate(id, config, limits); refused != nil {
-		return 0, false, refused
-	}
-	stream := &Stream{
-		Account: id.account, Name: id.name, Group: m.nextGroup, Created: m.lastTime, Version: 1,
-		Config: config, JSON: config.AppendJSON(nil),
-	}
-	m.nextGroup++
-	m.insert(stream)
-	out.Add(effect.GroupCreated).Group = stream.Group
-	return stream.Group, true, nil
-}
-
-func (m *Machine) update(c *command.Command, out *effect.List) (group uint64, refused *jsapi.Error) {
-	config, limits := parseProposal(c.Config)
-	old := m.byName[key{string(c.Account), string(c.Name)}]
-	if old == nil {
-		return 0, jsapi.CodeStreamNotFound.Err()
-	}
-	if refused := config.CheckUpdate(old.Config); refused != nil {
-		return 0, refused
-	}
-	if refused := m.checkUpdate(old, config, limits); refused != nil {
-		return 0, refused
-	}
-	stream := *old
-	stream.Config, stream.JSON = config, config.AppendJSON(nil)
-	stream.Version++
-	m.remove(old)
-	m.insert(&stream)
-	out.Add(effect.GroupUpdated).Group = stream.Group
-	return stream.Group, nil
-}
-
-func (m *Machine) delete(c *command.Command, out *effect.List) (group uint64, refused *jsapi.Error) {
-	stream := m.byName[key{string(c.Account), string(c.Name)}]
-	if stream == nil || c.Version != 0 && c.Version != stream.Group {
-		return 0, jsapi.CodeStreamNotFound.Err()
-	}
-	m.remove(stream)
-	out.Add(effect.GroupDeleted).Group = stream.Group
-	return stream.Group, nil
 }

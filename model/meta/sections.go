@@ -2,6 +2,7 @@ package meta
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -12,14 +13,20 @@ import (
 	"weir/model/jsapi"
 )
 
-// The state is cut into a head section and one section per stream, whose id is the group of the stream.
+// The state is cut into a head section, one of the servers, and one section per stream, whose id is the group of the
+// stream. Numbers without a size are uvarints, texts and lists have their length in front.
 //
-//	head:   version (1) | applied (8, LE) | last time (8, LE) | next group (8, LE)
-//	stream: version (1) | created (8, LE) | config version (uvarint) | account (uvarint length, bytes) | config JSON
+//	head:    version (1) | applied (8, LE) | last time (8, LE) | next group (8, LE) | next replica | registrations
+//	servers: version (1) | count | servers in JSON, ascending by id
+//	stream:  version (1) | created (8, LE) | config version | placement | settled | moving (1) |
+//	         birth | replicas | former | account | config JSON
+//
+// A list of replicas is its length, and of each the id and the server. Version 1 knew no servers.
 const (
 	headSection    uint64 = 0
-	sectionVersion        = 1
-	headSize              = 1 + 8 + 8 + 8
+	serversSection uint64 = 1
+	sectionVersion        = 2
+	versionAlone          = 1
 )
 
 // ErrSection is returned for bytes that are no section of this version.
@@ -48,7 +55,12 @@ func (m *Machine) AppendSection(dst []byte, id uint64) ([]byte, bool) {
 		dst = append(dst, sectionVersion)
 		dst = binary.LittleEndian.AppendUint64(dst, m.applied)
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(m.lastTime))
-		return binary.LittleEndian.AppendUint64(dst, m.nextGroup), true
+		dst = binary.LittleEndian.AppendUint64(dst, m.nextGroup)
+		dst = binary.AppendUvarint(dst, m.nextReplica)
+		return binary.AppendUvarint(dst, m.registrations), true
+	}
+	if id == serversSection {
+		return m.appendServers(dst), len(m.servers) > 0
 	}
 	s := m.byGroup[id]
 	if s == nil {
@@ -61,23 +73,51 @@ func appendStream(dst []byte, s *Stream) []byte {
 	dst = append(dst, sectionVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Created))
 	dst = binary.AppendUvarint(dst, s.Version)
+	dst = binary.AppendUvarint(dst, s.Placement)
+	dst = binary.AppendUvarint(dst, s.Settled)
+	dst = fields.AppendBool(dst, s.Moving)
+	dst = appendReplicas(dst, s.Birth)
+	dst = appendReplicas(dst, s.Replicas)
+	dst = appendReplicas(dst, s.Former)
 	dst = fields.AppendText(dst, s.Account)
 	return append(dst, s.JSON...)
 }
 
+func appendReplicas(dst []byte, replicas []Replica) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(replicas)))
+	for _, r := range replicas {
+		dst = binary.AppendUvarint(binary.AppendUvarint(dst, r.ID), r.Server)
+	}
+	return dst
+}
+
+func takeReplicas(r *fields.Reader) []Replica {
+	var replicas []Replica
+	for range r.Count() {
+		replicas = append(replicas, Replica{ID: r.Uvarint(), Server: r.Uvarint()})
+	}
+	return replicas
+}
+
+func (m *Machine) appendServers(dst []byte) []byte {
+	dst = append(dst, sectionVersion)
+	dst = binary.AppendUvarint(dst, uint64(len(m.servers)))
+	for _, id := range slices.Sorted(maps.Keys(m.servers)) {
+		dst = fields.AppendBytes(dst, jsapi.AppendJSON(nil, m.servers[id]))
+	}
+	return dst
+}
+
 // RestoreSection loads a section into a fresh machine. It fails with ErrSection.
 func (m *Machine) RestoreSection(id uint64, data []byte) error {
-	if len(data) == 0 || data[0] != sectionVersion {
+	if len(data) == 0 || data[0] != sectionVersion && data[0] != versionAlone {
 		return fmt.Errorf("%w: %d of %d bytes has another version", ErrSection, id, len(data))
 	}
-	if id == headSection {
-		if len(data) != headSize {
-			return fmt.Errorf("%w: head of %d bytes", ErrSection, len(data))
-		}
-		m.applied = binary.LittleEndian.Uint64(data[1:])
-		m.lastTime = int64(binary.LittleEndian.Uint64(data[9:]))
-		m.nextGroup = binary.LittleEndian.Uint64(data[17:])
-		return nil
+	switch id {
+	case headSection:
+		return m.restoreHead(data)
+	case serversSection:
+		return m.restoreServers(data)
 	}
 	s, err := parseStream(data)
 	if err != nil {
@@ -91,15 +131,56 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 	return nil
 }
 
+func (m *Machine) restoreHead(data []byte) error {
+	r := fields.NewReader(data[1:])
+	m.applied, m.lastTime, m.nextGroup = r.Fixed64(), int64(r.Fixed64()), r.Fixed64()
+	if data[0] != versionAlone {
+		m.nextReplica, m.registrations = r.Uvarint(), r.Uvarint()
+	}
+	if !r.Done() {
+		return fmt.Errorf("%w: head of %d bytes", ErrSection, len(data))
+	}
+	return nil
+}
+
+func (m *Machine) restoreServers(data []byte) error {
+	r := fields.NewReader(data[1:])
+	for range r.Count() {
+		s := new(Server)
+		if err := json.Unmarshal(r.Bytes(), s); err != nil {
+			return fmt.Errorf("%w: server: %w", ErrSection, err)
+		}
+		if s.ID == 0 || m.servers[s.ID] != nil {
+			return fmt.Errorf("%w: server %d is there twice", ErrSection, s.ID)
+		}
+		m.putServer(s)
+	}
+	if !r.Done() || len(m.servers) == 0 {
+		return fmt.Errorf("%w: servers in %d bytes", ErrSection, len(data))
+	}
+	return nil
+}
+
 func parseStream(data []byte) (*Stream, error) {
 	r := fields.NewReader(data[1:]) // what follows the version
-	s := &Stream{Created: int64(r.Fixed64()), Version: r.Uvarint(), Account: string(r.Bytes())}
+	s := &Stream{Created: int64(r.Fixed64()), Version: r.Uvarint()}
+	if data[0] != versionAlone {
+		s.Placement, s.Settled, s.Moving = r.Uvarint(), r.Uvarint(), r.Bool()
+		s.Birth, s.Replicas, s.Former = takeReplicas(&r), takeReplicas(&r), takeReplicas(&r)
+	}
+	s.Account = string(r.Bytes())
 	if r.Failed() {
 		return nil, fmt.Errorf("%w: cut off in %d bytes", ErrSection, len(data))
+	}
+	if !distinct(s) {
+		return nil, fmt.Errorf("%w: a server has two replicas", ErrSection)
 	}
 	config, err := jsapi.ParseStreamConfig(r.Rest())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSection, err)
+	}
+	if config.Replicas > jsapi.ReplicasMax {
+		return nil, fmt.Errorf("%w: %d replicas", ErrSection, config.Replicas)
 	}
 	s.Name, s.Config, s.JSON = config.Name, config, config.AppendJSON(nil)
 	return s, nil
@@ -111,6 +192,11 @@ func (m *Machine) Restored() error {
 		if s.Group < FirstGroup || s.Group >= m.nextGroup {
 			return fmt.Errorf("%w: group %d, next is %d", ErrSection, s.Group, m.nextGroup)
 		}
+		for _, r := range slices.Concat(s.Replicas, s.Former) {
+			if r.ID >= m.nextReplica || m.servers[r.Server] == nil {
+				return fmt.Errorf("%w: group %d has replica %d on server %d", ErrSection, s.Group, r.ID, r.Server)
+			}
+		}
 	}
 	m.MarkClean()
 	return nil
@@ -118,7 +204,10 @@ func (m *Machine) Restored() error {
 
 // Digest is a hash of the complete logical state; equal states have equal digests.
 func (m *Machine) Digest() uint64 {
-	head, _ := m.AppendSection(make([]byte, 0, headSize+8), headSection)
+	head, _ := m.AppendSection(nil, headSection)
+	if len(m.servers) > 0 {
+		head = m.appendServers(head)
+	}
 	hash := fnv.New64a()
 	hash.Write(binary.LittleEndian.AppendUint64(head, m.sum))
 	return hash.Sum64()
