@@ -1,6 +1,9 @@
 package api
 
-import "weir/model/jsapi"
+import (
+	"weir/model/jsapi"
+	"weir/model/meta"
+)
 
 // event is the beginning of an advisory.
 func (a *API) event(kind string) jsapi.Event {
@@ -23,14 +26,25 @@ func (c *call) audit(response []byte) {
 }
 
 // adviseStream tells who listens that the stream was created, changed or deleted.
-func (c *call) adviseStream(subject, action string) {
-	subject += c.stream
-	if !c.backend.HasInterest(c.account, subject) {
+func (a *API) adviseStream(entry *meta.Stream, subject, action string) {
+	subject += entry.Name
+	if !a.backend.HasInterest(entry.Account, subject) {
 		return
 	}
-	c.backend.Reply(c.account, subject, nil, jsapi.AppendJSON(nil, jsapi.StreamAction{
-		Event: c.api.event(jsapi.TypeStreamAction), Stream: c.stream, Action: action, Domain: c.api.config.Domain,
+	a.backend.Reply(entry.Account, subject, nil, jsapi.AppendJSON(nil, jsapi.StreamAction{
+		Event: a.event(jsapi.TypeStreamAction), Stream: entry.Name, Action: action, Domain: a.config.Domain,
 	}))
+}
+
+// StreamEnded tells who listens that the consumers of a stream ended with it. In a cluster, the node that led the stream
+// calls it; on a server on its own the answer to the request tells.
+func (a *API) StreamEnded(entry *meta.Stream, s Stream) {
+	if !a.clustered() {
+		return
+	}
+	for _, state := range s.Consumers() {
+		a.ConsumerDeleted(entry.Account, entry.Name, state.Name())
+	}
 }
 
 // ConsumerCreated tells who listens that a consumer was created. The node calls it for each ConsumerCreated effect of a

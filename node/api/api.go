@@ -60,6 +60,8 @@ type Backend struct {
 	State
 	Groups
 	Broker
+	// Cluster is nil on a server on its own.
+	Cluster
 }
 
 // Reading is what became of a Fetch.
@@ -111,6 +113,10 @@ const (
 type Config struct {
 	// ServerName and Domain appear in responses.
 	ServerName, Domain string
+	// Cluster is the name of the cluster, "" for a server on its own.
+	Cluster string
+	// UniqueTag is the prefix of the tag in which the servers of a stream have to differ, "" for no such rule.
+	UniqueTag string
 	// Strict refuses unknown JSON fields.
 	Strict bool
 	// SystemAccount is the account that has no streams, and is told so on every subject of the API.
@@ -155,18 +161,18 @@ func (a *API) Total() jsapi.APIStats {
 	return total
 }
 
-// Handle answers the request, now or later.
+// Handle answers the request, now or later. In a cluster it belongs on the leader of the request's Target.
 func (a *API) Handle(r *Request) Outcome {
-	e, args, ok := find(r.Subject)
-	if a.config.SystemAccount != "" && r.Account == a.config.SystemAccount && (!ok || e.kind != jsapi.TypeAccountInfo) {
-		e, args = &systemEndpoint, arguments{}
-	} else if !ok {
+	e, args, ok := a.endpoint(r)
+	if !ok {
 		return Ignored
 	}
-	c := &call{api: a, backend: a.backend, endpoint: e, account: r.Account, subject: r.Subject, reply: r.Reply}
-	c.stream, c.consumer, c.tail = args.stream, args.consumer, args.tail
+	c := a.call(e, args, r)
 	if e.direct != nil {
 		return e.direct(c, r)
+	}
+	if a.clustered() && !e.catalog && c.stream != "" && a.backend.Catalog().Stream(c.account, c.stream) == nil {
+		c.kept = r.copied()
 	}
 	c.begin(r)
 	if e.bodyFirst == nil || e.bodyFirst(c, r.Body) {
@@ -175,4 +181,23 @@ func (a *API) Handle(r *Request) Outcome {
 		}
 	}
 	return Handled
+}
+
+// endpoint returns who answers the request; false when nobody does, and says so.
+func (a *API) endpoint(r *Request) (*endpoint, arguments, bool) {
+	e, args, ok := find(r.Subject)
+	system := a.config.SystemAccount != "" && r.Account == a.config.SystemAccount
+	switch {
+	case ok && e.system && a.clustered():
+		return e, args, system
+	case system && (!ok || e.kind != jsapi.TypeAccountInfo):
+		return &systemEndpoint, arguments{}, true
+	}
+	return e, args, ok && !e.system
+}
+
+func (a *API) call(e *endpoint, args arguments, r *Request) *call {
+	c := &call{api: a, backend: a.backend, endpoint: e, account: r.Account, subject: r.Subject, reply: r.Reply}
+	c.stream, c.consumer, c.tail = args.stream, args.consumer, args.tail
+	return c
 }

@@ -28,6 +28,8 @@ type call struct {
 	body    string
 	audited bool
 	client  func() *jsapi.ClientInfo
+	// kept is the request when it is about a stream that this node does not know (yet); nil otherwise.
+	kept *Request
 	// answered guards against two answers.
 	answered bool
 	// attempts counts how often the message that was asked for vanished while it was read.
@@ -56,6 +58,9 @@ func (c *call) admit(r *Request) bool {
 	if !levelServed(r.Header) {
 		c.refuse(jsapi.CodeRequiredApiLevel.Err())
 		return false
+	}
+	if c.endpoint.system {
+		return true
 	}
 	limits, enabled := c.backend.Limits(c.account)
 	if !enabled {
@@ -169,6 +174,10 @@ func (c *call) lookup(then func(*meta.Stream)) {
 		entry := c.backend.Catalog().Stream(c.account, c.stream)
 		if entry == nil {
 			c.refuse(jsapi.CodeStreamNotFound.Err())
+			return
+		}
+		if c.kept != nil && !c.backend.Leads(entry.Group) {
+			c.backend.Forward(c.kept)
 			return
 		}
 		then(entry)

@@ -22,6 +22,9 @@ func (c *call) describeConsumer(entry *meta.Stream, state *consumer.State) *jsap
 		NumPending:     state.NumPending(),
 		TimeStamp:      jsapi.Time(c.backend.Now()),
 	}
+	if c.api.clustered() {
+		info.Cluster = c.api.members(entry.Group)
+	}
 	info.NumWaiting, info.PushBound = c.backend.Activity(entry.Group, state.ID())
 	return info
 }

@@ -16,6 +16,10 @@ type endpoint struct {
 	words string
 	// form says which arguments follow.
 	form form
+	// catalog says that the leader of the catalog answers, not that of the stream's group.
+	catalog bool
+	// system says that only the system account asks, and only in a cluster.
+	system bool
 	// kind is the type of the response.
 	kind string
 	// failed builds the response that carries an error: the zero value of the response in the reference server.
@@ -84,13 +88,13 @@ func endpoints() []endpoint {
 		{words: "DIRECT.GET.", form: streamArg, direct: (*call).directGet},
 		{words: "DIRECT.GET.", form: streamTailArgs, direct: (*call).directGetLast},
 
-		{words: "INFO", kind: jsapi.TypeAccountInfo, failed: bare, run: (*call).accountInfo},
+		{words: "INFO", catalog: true, kind: jsapi.TypeAccountInfo, failed: bare, run: (*call).accountInfo},
 		{words: "STREAM.INFO.", form: streamArg, kind: jsapi.TypeStreamInfo, failed: failedStreamInfo, run: (*call).streamInfo},
-		{words: "STREAM.CREATE.", form: streamArg, kind: jsapi.TypeStreamCreate, failed: bare, run: (*call).streamCreate},
-		{words: "STREAM.UPDATE.", form: streamArg, kind: jsapi.TypeStreamUpdate, failed: bare, run: (*call).streamUpdate},
-		{words: "STREAM.DELETE.", form: streamArg, kind: jsapi.TypeStreamDelete, failed: success, run: (*call).streamDelete},
-		{words: "STREAM.NAMES", kind: jsapi.TypeStreamNames, failed: failedStreamNames, run: (*call).streamNames},
-		{words: "STREAM.LIST", kind: jsapi.TypeStreamList, failed: failedStreamList, run: (*call).streamList},
+		{words: "STREAM.CREATE.", form: streamArg, catalog: true, kind: jsapi.TypeStreamCreate, failed: bare, run: (*call).streamCreate},
+		{words: "STREAM.UPDATE.", form: streamArg, catalog: true, kind: jsapi.TypeStreamUpdate, failed: bare, run: (*call).streamUpdate},
+		{words: "STREAM.DELETE.", form: streamArg, catalog: true, kind: jsapi.TypeStreamDelete, failed: success, run: (*call).streamDelete},
+		{words: "STREAM.NAMES", catalog: true, kind: jsapi.TypeStreamNames, failed: failedStreamNames, run: (*call).streamNames},
+		{words: "STREAM.LIST", catalog: true, kind: jsapi.TypeStreamList, failed: failedStreamList, run: (*call).streamList},
 		{words: "STREAM.PURGE.", form: streamArg, kind: jsapi.TypeStreamPurge, failed: failedPurge, run: (*call).streamPurge},
 		{words: "STREAM.MSG.GET.", form: streamArg, kind: jsapi.TypeMsgGet, failed: bare, run: (*call).msgGet},
 		{words: "STREAM.MSG.DELETE.", form: streamArg, kind: jsapi.TypeMsgDelete, failed: success, run: (*call).msgDelete},
@@ -109,21 +113,21 @@ func endpoints() []endpoint {
 			run: (*call).consumerDelete},
 
 		{words: "STREAM.SNAPSHOT.", form: streamArg, kind: jsapi.TypeStreamSnapshot, failed: bare, run: (*call).snapshot},
-		{words: "STREAM.RESTORE.", form: streamArg, kind: jsapi.TypeStreamRestore, failed: failedRestore, run: (*call).restore},
+		{words: "STREAM.RESTORE.", form: streamArg, catalog: true, kind: jsapi.TypeStreamRestore, failed: failedRestore, run: (*call).restore},
 		{words: "STREAM.LEADER.STEPDOWN.", form: streamArg, kind: jsapi.TypeStreamStepDown, failed: success,
-			run: (*call).clusterOnly},
-		{words: "STREAM.PEER.REMOVE.", form: streamArg, kind: jsapi.TypeStreamRemovePeer, failed: success,
-			run: (*call).clusterOnly},
-		{words: "STREAM.PEER.EVACUATE.", form: streamArg, kind: jsapi.TypeStreamEvacuate, failed: success,
-			run: (*call).clusterOnly},
-		{words: "STREAM.CANCEL_MOVE.", form: streamArg, kind: jsapi.TypeStreamCancelMove, failed: bare,
-			run: (*call).clusterOnly},
+			run: (*call).streamStepDown},
+		{words: "STREAM.PEER.REMOVE.", form: streamArg, catalog: true, kind: jsapi.TypeStreamRemovePeer, failed: success,
+			run: (*call).streamPeerRemove},
+		{words: "STREAM.PEER.EVACUATE.", form: streamArg, catalog: true, kind: jsapi.TypeStreamEvacuate, failed: success,
+			run: (*call).streamPeerRemove},
+		{words: "STREAM.CANCEL_MOVE.", form: streamArg, catalog: true, kind: jsapi.TypeStreamCancelMove, failed: bare,
+			run: (*call).cancelMove},
 		{words: "CONSUMER.LEADER.STEPDOWN.", form: consumerArgs, kind: jsapi.TypeConsumerStepDown, failed: success,
-			run: (*call).clusterOnly},
+			run: (*call).consumerStepDown},
 		{words: "CONSUMER.PEER.REMOVE.", form: consumerArgs, kind: jsapi.TypeConsumerRemove, failed: success,
-			run: (*call).clusterOnly},
+			run: (*call).consumerPeerRemove},
 		{words: "CONSUMER.PEER.EVACUATE.", form: consumerArgs, kind: jsapi.TypeConsumerEvacuate, failed: success,
-			run: (*call).clusterOnly},
+			run: (*call).consumerPeerRemove},
 		{words: "CONSUMER.PAUSE.", form: consumerArgs, kind: jsapi.TypeConsumerPause, failed: failedPause,
 			run: (*call).consumerUnsupported},
 		{words: "CONSUMER.UNPIN.", form: consumerArgs, kind: jsapi.TypeConsumerUnpin, failed: bare,
@@ -133,8 +137,32 @@ func endpoints() []endpoint {
 	}
 }
 
+// systemEndpoints are what the system account asks of a cluster.
+func systemEndpoints() []endpoint {
+	return []endpoint{
+		{words: "META.LEADER.STEPDOWN", kind: jsapi.TypeMetaStepDown, failed: success, run: (*call).metaStepDown},
+		{words: "SERVER.REMOVE", kind: jsapi.TypeMetaServerRemove, failed: success, run: (*call).serverRemove},
+		{words: "SERVER.EVACUATE", kind: jsapi.TypeMetaServerEvac, failed: success, run: (*call).serverEvacuate},
+		{words: "ACCOUNT.PURGE.", form: streamArg, kind: jsapi.TypeAccountPurge, failed: failedPurgeAccount,
+			run: (*call).accountPurge},
+		{words: "ACCOUNT.STREAM.MOVE.", form: consumerArgs, kind: jsapi.TypeStreamUpdate, failed: bare,
+			run: (*call).accountStreamMove},
+		{words: "ACCOUNT.STREAM.CANCEL_MOVE.", form: consumerArgs, kind: jsapi.TypeStreamCancelMove, failed: bare,
+			run: (*call).accountStreamCancelMove},
+	}
+}
+
 // table is never changed.
-var table = endpoints()
+var table = allEndpoints()
+
+func allEndpoints() []endpoint {
+	all := endpoints()
+	for _, e := range systemEndpoints() {
+		e.system, e.catalog = true, true
+		all = append(all, e)
+	}
+	return all
+}
 
 // find returns the row for the subject and its arguments.
 func find(subject string) (*endpoint, arguments, bool) {

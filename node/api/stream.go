@@ -12,6 +12,10 @@ type Stream interface {
 	Messages
 	// Config is the current configuration; it is not changed.
 	Config() *jsapi.StreamConfig
+	// ConfigVersion is the version of the catalog's configuration that Config is.
+	ConfigVersion() uint64
+	// Applied is the index of the last applied entry of the stream's group.
+	Applied() uint64
 	// State is the state without Subjects and Deleted.
 	State() jsapi.StreamState
 	// Consumers returns the states of all consumers, ascending by name.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"weir/model/command"
 	"weir/model/effect"
 	"weir/model/jsapi"
 	"weir/model/meta"
@@ -33,7 +32,7 @@ func (c *call) streamCreate(body []byte) {
 		c.refuse(err)
 		return
 	}
-	proposal := meta.Create(c.account, config, c.limits)
+	proposal := c.view(nil).Create(c.account, config, c.limits)
 	c.backend.Propose(meta.Group, &proposal, func(r *effect.Effect) {
 		if r.Err != nil {
 			c.refuse(r.Err)
@@ -50,12 +49,18 @@ func (c *call) created(group uint64, isNew bool) {
 		c.refuse(jsapi.CodeStreamNotFound.Err())
 		return
 	}
-	c.current(entry, func(s Stream) {
-		if isNew {
-			c.adviseStream(jsapi.SubjectStreamCreated, jsapi.AdvisoryCreate)
+	c.info(entry, 0, createWaitNanos, func(info *jsapi.StreamInfo, err *jsapi.Error) {
+		if err != nil {
+			c.refuse(c.orGone(entry, err))
+			return
 		}
-		info := c.describe(entry, s)
-		info.Domain, info.Cluster = "", nil
+		if isNew {
+			c.api.adviseStream(entry, jsapi.SubjectStreamCreated, jsapi.AdvisoryCreate)
+		}
+		info.Config, info.Domain = info.Config.Shown(), ""
+		if !c.api.clustered() {
+			info.Cluster = nil
+		}
 		c.respond(jsapi.StreamCreateResponse{Response: c.response(), StreamInfo: info, DidCreate: true})
 	})
 }
@@ -77,7 +82,7 @@ func (c *call) streamUpdate(body []byte) {
 		c.refuse(jsapi.CodeStreamMismatch.Err())
 		return
 	}
-	c.withStream(func(entry *meta.Stream, s Stream) {
+	c.lookup(func(entry *meta.Stream) {
 		if unplaceable {
 			c.refuse(err)
 			return
@@ -86,52 +91,50 @@ func (c *call) streamUpdate(body []byte) {
 			c.refuse(err)
 			return
 		}
-		if err := checkConsumerLimits(config, s); err != nil {
-			c.refuse(err)
-			return
-		}
-		proposal := meta.Update(c.account, config, c.limits)
-		c.backend.Propose(meta.Group, &proposal, func(r *effect.Effect) {
-			if r.Err != nil {
-				c.refuse(r.Err)
+		c.checkLimits(entry, config, func(err *jsapi.Error) {
+			if err != nil {
+				c.refuse(err)
 				return
 			}
-			c.takeOver(r.Group)
+			proposal := c.view(entry).Update(c.account, config, c.limits)
+			c.backend.Propose(meta.Group, &proposal, func(r *effect.Effect) {
+				if r.Err != nil {
+					c.refuse(r.Err)
+					return
+				}
+				c.updated(r.Group)
+			})
 		})
 	})
 }
 
-// takeOver brings the group of an updated stream to the newest configuration of the catalog and answers the update.
-func (c *call) takeOver(group uint64) {
+// updated answers an update once the stream's group has taken the configuration over.
+func (c *call) updated(group uint64) {
 	entry := c.backend.Catalog().ByGroup(group)
 	if entry == nil {
 		c.refuse(jsapi.CodeStreamNotFound.Err())
 		return
 	}
-	put := command.Command{Kind: command.PutStream, Config: entry.JSON, Version: entry.Version}
-	c.backend.Propose(group, &put, func(r *effect.Effect) {
-		if r.Err != nil {
-			c.refuse(c.orGone(entry, r.Err))
+	c.info(entry, entry.Version, createWaitNanos, func(info *jsapi.StreamInfo, err *jsapi.Error) {
+		if err != nil {
+			c.refuse(c.orGone(entry, err))
 			return
 		}
-		s, ok := c.backend.Stream(group)
-		if !ok {
-			c.refuse(c.orGone(entry, jsapi.CodeStreamOffline.Err()))
-			return
+		c.api.adviseStream(entry, jsapi.SubjectStreamUpdated, jsapi.AdvisoryModify)
+		info.Config = info.Config.Shown()
+		if !c.api.clustered() {
+			info.Cluster = nil
+		} else {
+			info.Domain = ""
 		}
-		c.adviseStream(jsapi.SubjectStreamUpdated, jsapi.AdvisoryModify)
-		info := c.describe(entry, s)
-		info.Cluster = nil
 		c.respond(jsapi.StreamUpdateResponse{Response: c.response(), StreamInfo: info})
 	})
 }
 
 // checkConsumerLimits refuses new limits for consumers that existing consumers exceed.
 func checkConsumerLimits(config *jsapi.StreamConfig, s Stream) *jsapi.Error {
-	old, limits := s.Config().ConsumerLimits, config.ConsumerLimits
-	inactive := newLimit(limits.InactiveThreshold, old.InactiveThreshold)
-	pending := newLimit(time.Duration(limits.MaxAckPending), time.Duration(old.MaxAckPending))
-	if !inactive && !pending {
+	limits := config.ConsumerLimits
+	if !limitsChange(config, s.Config()) {
 		return nil
 	}
 	var violators []string
@@ -148,6 +151,13 @@ func checkConsumerLimits(config *jsapi.StreamConfig, s Stream) *jsapi.Error {
 	return jsapi.CodeStreamUpdate.With("change to limits violates consumers: " + strings.Join(violators, ", "))
 }
 
+// limitsChange reports whether a configuration sets limits for consumers that were others before.
+func limitsChange(config, before *jsapi.StreamConfig) bool {
+	old, limits := before.ConsumerLimits, config.ConsumerLimits
+	return newLimit(limits.InactiveThreshold, old.InactiveThreshold) ||
+		newLimit(time.Duration(limits.MaxAckPending), time.Duration(old.MaxAckPending))
+}
+
 // newLimit reports whether a limit is set and differs from before.
 func newLimit(limit, old time.Duration) bool { return limit > 0 && limit != old }
 
@@ -158,7 +168,7 @@ func (c *call) streamDelete(body []byte) {
 	}
 	c.lookup(func(entry *meta.Stream) {
 		var consumers []string
-		if s, ok := c.backend.Stream(entry.Group); ok {
+		if s, ok := c.backend.Stream(entry.Group); ok && !c.api.clustered() {
 			for _, state := range s.Consumers() {
 				consumers = append(consumers, state.Name())
 			}
@@ -172,7 +182,7 @@ func (c *call) streamDelete(body []byte) {
 			for _, name := range consumers {
 				c.api.ConsumerDeleted(c.account, c.stream, name)
 			}
-			c.adviseStream(jsapi.SubjectStreamDeleted, jsapi.AdvisoryDelete)
+			c.api.adviseStream(entry, jsapi.SubjectStreamDeleted, jsapi.AdvisoryDelete)
 			c.respond(jsapi.SuccessResponse{Response: c.response(), Success: true})
 		})
 	})

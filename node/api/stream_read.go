@@ -10,16 +10,24 @@ import (
 // deletedMax bounds the deleted sequences that one info response lists.
 const deletedMax = 1 << 20
 
-// describe is what create, update and info responses say about a stream.
-func (c *call) describe(entry *meta.Stream, s Stream) *jsapi.StreamInfo {
+// describe is what is said about a stream, of which create, update, info and list show different parts.
+func (a *API) describe(entry *meta.Stream, s Stream) *jsapi.StreamInfo {
 	return &jsapi.StreamInfo{
-		Config:    s.Config().Shown(),
+		Config:    *s.Config(),
 		Created:   jsapi.Time(entry.Created),
 		State:     s.State(),
-		Domain:    c.api.config.Domain,
-		Cluster:   &jsapi.ClusterInfo{Leader: c.api.config.ServerName},
-		TimeStamp: jsapi.Time(c.backend.Now()),
+		Domain:    a.config.Domain,
+		Cluster:   a.members(entry.Group),
+		TimeStamp: jsapi.Time(a.backend.Now()),
 	}
+}
+
+// members describes the group of a stream to clients.
+func (a *API) members(group uint64) *jsapi.ClusterInfo {
+	if !a.clustered() {
+		return &jsapi.ClusterInfo{Leader: a.config.ServerName}
+	}
+	return a.backend.Members(group)
 }
 
 // streamInfo answers STREAM.INFO.
@@ -29,7 +37,8 @@ func (c *call) streamInfo(body []byte) {
 		return
 	}
 	c.withStream(func(entry *meta.Stream, s Stream) {
-		response := jsapi.StreamInfoResponse{Response: c.response(), StreamInfo: c.describe(entry, s)}
+		response := jsapi.StreamInfoResponse{Response: c.response(), StreamInfo: c.api.describe(entry, s)}
+		response.Config = response.Config.Shown()
 		if request.DeletedDetails {
 			response.State.Deleted = s.Deleted(deletedMax)
 		}
@@ -110,7 +119,7 @@ func (c *call) streamList(body []byte) {
 	})
 }
 
-// gather reads each stream behind a barrier of its own and answers when all are read.
+// gather asks the leader of each stream and answers when all have answered or time is over.
 func (c *call) gather(streams []*meta.Stream, response *jsapi.StreamListResponse) {
 	infos := make([]*jsapi.StreamInfo, len(streams))
 	waiting := len(streams) + 1
@@ -129,11 +138,14 @@ func (c *call) gather(streams []*meta.Stream, response *jsapi.StreamListResponse
 		c.respond(response)
 	}
 	for i, entry := range streams {
-		c.backend.Barrier(entry.Group, func(err *jsapi.Error) {
-			if s, ok := c.backend.Stream(entry.Group); ok && err == nil {
-				info := c.describe(entry, s)
-				info.Config, info.Cluster = *s.Config(), nil // lists show neither versions nor groups
-				infos[i] = info
+		c.info(entry, 0, listWaitNanos, func(info *jsapi.StreamInfo, err *jsapi.Error) {
+			if err == nil {
+				infos[i] = info // lists do not show versions
+				if c.api.clustered() {
+					info.Domain = ""
+				} else {
+					info.Cluster = nil
+				}
 			}
 			finish()
 		})

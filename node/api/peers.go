@@ -1,0 +1,230 @@
+package api
+
+import (
+	"weir/model/effect"
+	"weir/model/jsapi"
+	"weir/model/meta"
+	"weir/transport/peerwire"
+)
+
+// peerRequest is the body of the requests that take something off a server: by its name, or in Peer by its id too.
+type peerRequest struct {
+	Peer string `json:"peer"`
+	ID   string `json:"peer_id,omitempty"`
+}
+
+// purgeAccountResponse answers ACCOUNT.PURGE.
+type purgeAccountResponse struct {
+	jsapi.Response
+	Initiated bool `json:"initiated,omitempty"`
+}
+
+func failedPurgeAccount(r jsapi.Response) any { return purgeAccountResponse{Response: r} }
+
+// view is what this node sees of the cluster, for a proposal about the stream of the entry, or about none.
+func (c *call) view(entry *meta.Stream) *meta.View {
+	if !c.api.clustered() {
+		return new(meta.View)
+	}
+	v := &meta.View{Online: c.backend.Servers(), Cluster: c.api.config.Cluster, UniqueTag: c.api.config.UniqueTag}
+	if entry != nil {
+		v.Leader = c.backend.Leader(entry.Group)
+	}
+	return v
+}
+
+// server finds the server that a request names.
+func (c *call) server(name, id string) (uint64, bool) {
+	for _, s := range c.backend.Catalog().Servers() {
+		if name != "" && s.Name == name || id != "" && peerwire.ServerID(s.ID).Short() == id {
+			return s.ID, true
+		}
+	}
+	return 0, false
+}
+
+// streamPeerRemove answers STREAM.PEER.REMOVE and STREAM.PEER.EVACUATE. Both put another server in the place of the one
+// that is named; that one keeps its replica until the new one has caught up.
+func (c *call) streamPeerRemove(body []byte) {
+	if !c.api.clustered() {
+		c.clusterOnly(body)
+		return
+	}
+	request, ok := c.peer(body)
+	if !ok {
+		return
+	}
+	c.lookup(func(entry *meta.Stream) {
+		server, known := c.server(request.Peer, request.Peer)
+		if !known {
+			c.refuse(jsapi.CodeClusterPeerNotMember.Err())
+			return
+		}
+		take := c.view(entry).TakeOff(entry, server)
+		c.backend.Propose(meta.Group, &take, func(r *effect.Effect) {
+			if r.Err != nil {
+				c.refuse(r.Err)
+				return
+			}
+			c.succeed()
+		})
+	})
+}
+
+// peer reads the body of a request that names a server.
+func (c *call) peer(body []byte) (peerRequest, bool) {
+	var request peerRequest
+	if emptyBody(body) {
+		c.refuse(jsapi.CodeBadRequest.Err())
+		return request, false
+	}
+	if !c.decode(body, &request) {
+		return request, false
+	}
+	if request.Peer == "" && request.ID == "" {
+		c.refuse(jsapi.CodeBadRequest.Err())
+		return request, false
+	}
+	return request, true
+}
+
+// consumerPeerRemove answers CONSUMER.PEER.REMOVE and CONSUMER.PEER.EVACUATE. A consumer is where its stream is: there is
+// never another server of the stream's that it could go to.
+func (c *call) consumerPeerRemove(body []byte) {
+	if !c.api.clustered() {
+		c.clusterOnly(body)
+		return
+	}
+	request, ok := c.peer(body)
+	if !ok {
+		return
+	}
+	c.withStream(func(entry *meta.Stream, s Stream) {
+		server, known := c.server(request.Peer, request.Peer)
+		if known {
+			_, known = entry.Member(server)
+		}
+		switch {
+		case s.ConsumerByName(c.consumer) == nil:
+			c.refuse(jsapi.CodeConsumerNotFound.Err())
+		case !known:
+			c.refuse(jsapi.CodeClusterPeerNotMember.Err())
+		default:
+			c.refuse(jsapi.CodePeerRemap.Err())
+		}
+	})
+}
+
+// cancelMove answers STREAM.CANCEL_MOVE. A change of placement that has begun is completed.
+func (c *call) cancelMove(body []byte) {
+	if !c.api.clustered() {
+		c.clusterOnly(body)
+		return
+	}
+	c.lookup(c.keepMoving)
+}
+
+func (c *call) keepMoving(entry *meta.Stream) {
+	if entry.IsSettled() {
+		c.refuse(jsapi.CodeStreamReconfigureNotInProgress.Err())
+		return
+	}
+	c.refuse(jsapi.CodeStreamGeneralError.With("cancelling a move is not supported by this server"))
+}
+
+// serverRemove answers SERVER.REMOVE: the server belongs to the cluster no longer.
+func (c *call) serverRemove(body []byte) {
+	request, ok := c.peer(body)
+	if !ok {
+		return
+	}
+	server, known := c.server(request.Peer, request.ID)
+	if !known {
+		c.refuse(jsapi.CodeClusterServerNotMember.Err())
+		return
+	}
+	remove := c.view(nil).Remove(server)
+	c.backend.Propose(meta.Group, &remove, func(r *effect.Effect) {
+		if r.Err != nil {
+			c.refuse(r.Err)
+			return
+		}
+		c.succeed()
+	})
+}
+
+// serverEvacuate refuses SERVER.EVACUATE of a server that there is.
+func (c *call) serverEvacuate(body []byte) {
+	request, ok := c.peer(body)
+	if !ok {
+		return
+	}
+	if _, known := c.server(request.Peer, request.ID); !known {
+		c.refuse(jsapi.CodeClusterServerNotMember.Err())
+		return
+	}
+	c.refuse(jsapi.CodeStreamGeneralError.With("evacuating servers is not supported by this server"))
+}
+
+// accountPurge answers ACCOUNT.PURGE: the streams of the account are deleted.
+func (c *call) accountPurge([]byte) {
+	account := c.stream // the argument of the request
+	for _, entry := range c.backend.Catalog().Streams(account) {
+		del := meta.Delete(entry)
+		c.backend.Propose(meta.Group, &del, func(*effect.Effect) {})
+	}
+	c.respond(purgeAccountResponse{Response: c.response(), Initiated: true})
+}
+
+// moveRequest is the body of ACCOUNT.STREAM.MOVE.
+type moveRequest struct {
+	Server  string   `json:"server,omitempty"`
+	Cluster string   `json:"cluster,omitempty"`
+	Domain  string   `json:"domain,omitempty"`
+	Tags    []string `json:"tags,omitempty"`
+}
+
+// accountStreamMove answers ACCOUNT.STREAM.MOVE: the stream leaves the server that is named.
+func (c *call) accountStreamMove(body []byte) {
+	var request moveRequest
+	if !c.decode(body, &request) {
+		return
+	}
+	entry := c.accountStream()
+	if entry == nil {
+		return
+	}
+	server, known := c.server(request.Server, "")
+	switch {
+	case request.Server == "":
+		c.refuse(jsapi.CodeStreamGeneralError.With("a move has to name a server, or to be an update of the stream's placement"))
+		return
+	case !known:
+		c.refuse(jsapi.CodeClusterServerNotMember.Err())
+		return
+	}
+	take := c.view(entry).TakeOff(entry, server)
+	c.backend.Propose(meta.Group, &take, func(r *effect.Effect) {
+		if r.Err != nil {
+			c.refuse(r.Err)
+			return
+		}
+		c.updated(r.Group)
+	})
+}
+
+// accountStreamCancelMove answers ACCOUNT.STREAM.CANCEL_MOVE.
+func (c *call) accountStreamCancelMove([]byte) {
+	if entry := c.accountStream(); entry != nil {
+		c.keepMoving(entry)
+	}
+}
+
+// accountStream finds the stream of a request that names an account and a stream of it, or refuses.
+func (c *call) accountStream() *meta.Stream {
+	entry := c.backend.Catalog().Stream(c.stream, c.consumer)
+	if entry == nil {
+		c.refuse(jsapi.CodeStreamNotFound.Err())
+	}
+	return entry
+}
