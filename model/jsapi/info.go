@@ -55,28 +55,6 @@ type StreamSourceInfo struct {
 	SubjectTransforms []SubjectTransform `json:"subject_transforms,omitempty"`
 }
 
-// ClusterInfo describes the group of servers behind a stream or consumer.
-type ClusterInfo struct {
-	Name        string      `json:"name,omitempty"`
-	RaftGroup   string      `json:"raft_group,omitempty"`
-	Leader      string      `json:"leader,omitempty"`
-	LeaderSince *Time       `json:"leader_since,omitempty"`
-	SystemAcc   bool        `json:"system_account,omitempty"`
-	TrafficAcc  string      `json:"traffic_account,omitempty"`
-	Replicas    []*PeerInfo `json:"replicas,omitempty"`
-}
-
-// PeerInfo describes one server of a group other than the leader.
-type PeerInfo struct {
-	Name    string        `json:"name"`
-	Current bool          `json:"current"`
-	Offline bool          `json:"offline,omitempty"`
-	Active  time.Duration `json:"active"`
-	Lag     uint64        `json:"lag,omitempty"`
-	Peer    string        `json:"peer"`
-	Pending bool          `json:"pending,omitempty"`
-}
-
 // ConsumerInfo describes a consumer to clients.
 type ConsumerInfo struct {
 	Stream         string               `json:"stream_name"`
