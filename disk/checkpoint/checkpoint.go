@@ -100,13 +100,24 @@ const (
 	frameCommit  record.Type = 4
 )
 
-// place is where a section lies: its frame is the bytes [off, off+size) of the file.
+// place is where a section lies: its frame is the bytes [off, off+size()) of the file. The zero place is none.
 type place struct {
-	off  int64
-	size int
+	off int64
+	n   uint32 // bytes of the section's data
+	sum uint32 // checksum of the frame's payload, which is id and data
 }
 
-// change is a section that an update puts at a place, or deletes where the place has no size.
+func (p place) size() int {
+	if p.off == 0 { // where the header of the file lies
+		return 0
+	}
+	return record.Size(8 + int(p.n))
+}
+
+// frameSum is the checksum of the payload in the header of a frame.
+func frameSum(frame []byte) uint32 { return binary.LittleEndian.Uint32(frame[record.HeaderBytes-4:]) }
+
+// change is a section that an update puts at a place, or deletes where there is no place.
 type change struct {
 	id uint64
 	place
@@ -170,7 +181,8 @@ func parse(data []byte, generation uint64) (file, error) {
 		frames++
 		switch {
 		case frame.Type == frameSection && len(frame.Payload) >= 8:
-			pending = append(pending, change{binary.LittleEndian.Uint64(frame.Payload), place{off, int(frame.End - off)}})
+			at := place{off, uint32(len(frame.Payload) - 8), frameSum(data[off:])}
+			pending = append(pending, change{binary.LittleEndian.Uint64(frame.Payload), at})
 			continue
 		case frame.Type == frameDelete && len(frame.Payload)%8 == 0:
 			for p := frame.Payload; len(p) > 0; p = p[8:] {
@@ -198,13 +210,13 @@ func parse(data []byte, generation uint64) (file, error) {
 func (f *file) accept(c commit, end int64, changes []change) {
 	f.last, f.end = c, end
 	for _, ch := range changes {
-		f.live -= int64(f.sections[ch.id].size)
-		if ch.size == 0 {
+		f.live -= int64(f.sections[ch.id].size())
+		if ch.off == 0 {
 			delete(f.sections, ch.id)
 			continue
 		}
 		f.sections[ch.id] = ch.place
-		f.live += int64(ch.size)
+		f.live += int64(ch.size())
 	}
 }
 
@@ -233,7 +245,7 @@ func (f *file) state(data []byte) State {
 	s := State{Index: f.last.index, Term: f.last.term, Meta: slices.Clone(f.last.meta)}
 	s.Sections = make([]Section, 0, len(f.sections))
 	for id, p := range f.sections { // order-free: sorted below
-		s.Sections = append(s.Sections, Section{id, sectionData(data[p.off : p.off+int64(p.size)])})
+		s.Sections = append(s.Sections, Section{id, sectionData(data[p.off : p.off+int64(p.size())])})
 	}
 	slices.SortFunc(s.Sections, func(a, b Section) int { return cmp.Compare(a.ID, b.ID) })
 	return s

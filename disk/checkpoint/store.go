@@ -40,6 +40,7 @@ type Store struct {
 	f       vfs.File // nil until it is needed
 	settled bool     // the entries of the directory are durable, and older generations are gone
 	old     []uint64 // generations to remove
+	pinned  []uint64 // generations that are read, one entry for each pin
 	failed  error    // of a write or sync: nothing is durable any more through this store
 	buf     []byte
 }
@@ -144,13 +145,15 @@ func (s *Store) open() error {
 
 func (s *Store) path(name string) string { return s.dir + "/" + name }
 
+func (s *Store) makeDir() error { return vfs.MakeDir(s.fs, s.dir) }
+
 // settle makes durable what a killed process may have left un-synced, in the file that was loaded and in the directory,
 // and removes older generations. An update that Load has seen must not be lost once a later one follows it.
 func (s *Store) settle() error {
 	if s.settled {
 		return nil
 	}
-	if err := vfs.MakeDir(s.fs, s.dir); err != nil {
+	if err := s.makeDir(); err != nil {
 		return err
 	}
 	if err := s.fs.SyncDir(s.dir); err != nil {
@@ -164,13 +167,27 @@ func (s *Store) settle() error {
 			return fmt.Errorf("sync checkpoint %d: %w", s.generation, err)
 		}
 	}
-	for len(s.old) > 0 {
-		if err := s.fs.Remove(s.path(fileName(s.old[0]))); err != nil {
-			return fmt.Errorf("remove checkpoint %d: %w", s.old[0], err)
-		}
-		s.old = s.old[1:]
+	if err := s.removeOld(); err != nil {
+		return err
 	}
 	s.settled = true
+	return nil
+}
+
+// removeOld removes older generations that are not pinned.
+func (s *Store) removeOld() error {
+	var kept []uint64
+	for i, generation := range s.old {
+		if slices.Contains(s.pinned, generation) {
+			kept = append(kept, generation)
+			continue
+		}
+		if err := s.fs.Remove(s.path(fileName(generation))); err != nil {
+			s.old = append(kept, s.old[i:]...)
+			return fmt.Errorf("remove checkpoint %d: %w", generation, err)
+		}
+	}
+	s.old = kept
 	return nil
 }
 
@@ -195,20 +212,30 @@ func (s *Store) rewrite(u *Update) error {
 	if err := w.whole(s.kept(u, old), u, &c); err != nil {
 		return errors.Join(fmt.Errorf("write checkpoint %d: %w", next, err), f.Close())
 	}
-	if err := s.fs.Rename(s.path(temporaryName), s.path(fileName(next))); err != nil {
-		return errors.Join(fmt.Errorf("switch to checkpoint %d: %w", next, err), f.Close())
-	}
 	if s.generation > 0 {
 		s.old = append(s.old, s.generation)
+	}
+	if err := s.adopt(&w, c); err != nil {
+		return err
+	}
+	return s.settle()
+}
+
+// adopt makes a whole file that was written and synced under the temporary name the newest generation. The entry is
+// durable once the store has settled.
+func (s *Store) adopt(w *writer, c commit) error {
+	if err := s.fs.Rename(s.path(temporaryName), s.path(fileName(w.generation))); err != nil {
+		s.old = slices.DeleteFunc(s.old, func(g uint64) bool { return g == s.generation })
+		return errors.Join(fmt.Errorf("switch to checkpoint %d: %w", w.generation, err), w.f.Close())
 	}
 	var closed error
 	if s.f != nil {
 		closed = s.f.Close()
 	}
-	s.f, s.settled, s.buf = f, false, w.buf
-	s.file = file{generation: next, sections: map[uint64]place{}}
+	s.f, s.settled, s.buf = w.f, false, w.buf
+	s.file = file{generation: w.generation, sections: map[uint64]place{}}
 	s.accept(c, w.bufAt, w.changes)
-	return errors.Join(closed, s.settle())
+	return closed
 }
 
 const temporaryName = "next" + temporarySuffix
@@ -252,7 +279,7 @@ func (s *Store) kept(u *Update, old []byte) []Section {
 	for _, id := range slices.Sorted(maps.Keys(s.sections)) {
 		if !drop[id] {
 			p := s.sections[id]
-			kept = append(kept, Section{id, sectionData(old[p.off : p.off+int64(p.size)])})
+			kept = append(kept, Section{id, sectionData(old[p.off : p.off+int64(p.size())])})
 		}
 	}
 	return kept
@@ -296,6 +323,11 @@ func (w *writer) update(u *Update, kept []Section, c *commit) error {
 		w.buf = record.Finish(w.buf, start, frameDelete, w.at(start))
 		c.frames++
 	}
+	return w.end(c)
+}
+
+// end appends the commit of what was appended, and syncs.
+func (w *writer) end(c *commit) error {
 	c.frames++
 	start := len(w.buf)
 	w.buf = record.Finish(c.append(record.Begin(w.buf)), start, frameCommit, w.at(start))
@@ -315,7 +347,8 @@ func (w *writer) section(s *Section) error {
 	w.buf = binary.LittleEndian.AppendUint64(record.Begin(w.buf), s.ID)
 	w.buf = append(w.buf, s.Data...)
 	w.buf = record.Finish(w.buf, start, frameSection, w.at(start))
-	w.changes = append(w.changes, change{s.ID, place{w.bufAt + int64(start), len(w.buf) - start}})
+	at := place{w.bufAt + int64(start), uint32(len(s.Data)), frameSum(w.buf[start:])}
+	w.changes = append(w.changes, change{s.ID, at})
 	if len(w.buf) >= flushBytes {
 		return w.flush()
 	}

@@ -33,6 +33,10 @@ type Files struct {
 	unwritten []BlockWrite
 	// copies are blocks made by Rewrite that no list given to RemoveExcept has named yet.
 	copies []BlockID
+	copied copying
+	// pinned counts for each block who needs it beside the checkpoint; spared are those that would have been removed.
+	pinned map[BlockID]int
+	spared map[BlockID]bool
 }
 
 // Plant names deliberate faults of this package, for checking that the simulator finds them.
@@ -222,26 +226,6 @@ func (f *Files) Read(loc Loc) (Msg, error) {
 	return m, err
 }
 
-// Erase overwrites subject, header and payload of a message with zeros. Its place, sequence and time stay, so that the
-// block can still be read; the index must not hand the place out any more. It is durable after the next Sync.
-func (f *Files) Erase(loc Loc) error {
-	data, ok := f.held(loc)
-	if !ok {
-		file, err := f.file(loc.Block)
-		if err != nil {
-			return missing(loc.Block, err)
-		}
-		data = make([]byte, loc.Size)
-		if err := readFull(file, data, int64(loc.Offset)); err != nil {
-			return fmt.Errorf("read message %d at offset %d of block %d: %w", loc.Seq, loc.Offset, loc.Block, err)
-		}
-		if err := checkMessage(data, loc.Block, int(loc.Offset)); err != nil {
-			return err
-		}
-	}
-	return f.Write([]BlockWrite{{Block: loc.Block, Offset: int64(loc.Offset), Bytes: eraseMessage(data, loc)}})
-}
-
 // held returns the bytes of a message that a full disk refused.
 func (f *Files) held(loc Loc) ([]byte, bool) {
 	for i := range f.unwritten {
@@ -290,6 +274,7 @@ func (f *Files) Rewrite(r *Rewrite) (Rewritten, error) {
 	done.Size = len(out)
 	// The index has seen the outcome of the order before: every list from now on names that copy if it is in use.
 	f.copies = append(f.copies[:0], r.To)
+	f.copied.note(r, &done)
 	out = appendFooter(out, r.To, done.Size, &done.copied)
 	return done, f.Write([]BlockWrite{{Block: r.To, Bytes: out}})
 }
@@ -302,13 +287,13 @@ func missing(id BlockID, err error) error {
 	return err
 }
 
-// RemoveExcept removes the blocks that are not listed, but for the outcome of a Rewrite as long as no list has named it:
-// the list may be older than the outcome. Only blocks that no durable checkpoint refers to may go.
+// RemoveExcept removes the blocks that are not listed, but for pinned ones, and for the outcome of a Rewrite as long as no
+// list has named it: the list may be older than the outcome. Only blocks that no durable checkpoint refers to may go.
 func (f *Files) RemoveExcept(keep []BlockID) error {
-	if !f.exists {
+	names, err := f.fs.List(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	names, err := f.fs.List(f.dir)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", f.dir, err)
 	}
@@ -322,10 +307,20 @@ func (f *Files) RemoveExcept(keep []BlockID) error {
 		if _, kept := slices.BinarySearch(keep, id); kept {
 			continue
 		}
-		f.forget(id)
-		if err := f.fs.Remove(f.dir + "/" + name); err != nil {
-			return fmt.Errorf("remove block %d: %w", id, err)
+		if f.spare(id) {
+			continue
 		}
+		if err := f.remove(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Files) remove(id BlockID) error {
+	f.forget(id)
+	if err := f.fs.Remove(f.path(id)); err != nil {
+		return fmt.Errorf("remove block %d: %w", id, err)
 	}
 	return nil
 }

@@ -38,6 +38,9 @@ type BlockState struct {
 	Size int
 	// Sealed reports whether the block has its footer.
 	Sealed bool
+	// listed says that seqs is the checksum of the sequences that a Sparse block lists.
+	listed bool
+	seqs   uint32
 	// runs are alternating lengths of runs of entries whose messages are there and of entries whose are not.
 	runs []int
 }
@@ -46,6 +49,7 @@ type BlockState struct {
 const (
 	stateSealed = 1 << iota
 	stateSparse
+	stateListed
 	stateFlagsEnd
 )
 
@@ -99,20 +103,23 @@ func (x *Index) Blocks(dst []BlockID) []BlockID {
 }
 
 // appendState appends the section of a block: flags (1 byte), then unsigned varints: first sequence, span, count, size,
-// and the runs.
+// the checksum of the sequences if they are listed, and the runs.
 func (b *block) appendState(dst []byte) []byte {
 	flags := byte(0)
 	if b.sealed {
 		flags |= stateSealed
 	}
 	if b.seqs != nil {
-		flags |= stateSparse
+		flags |= stateSparse | stateListed
 	}
 	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, b.first)
 	dst = binary.AppendUvarint(dst, b.last()-b.first)
 	dst = binary.AppendUvarint(dst, uint64(b.count()))
 	dst = binary.AppendUvarint(dst, uint64(b.size))
+	if b.seqs != nil {
+		dst = binary.AppendUvarint(dst, uint64(b.seqsSum()))
+	}
 	there, run := true, 0
 	for _, place := range b.places {
 		if (place != 0 && place&dead == 0) != there {
@@ -161,6 +168,7 @@ func decodeBlockState(s StateSection) (BlockState, error) {
 		return BlockState{}, bad
 	}
 	b := BlockState{ID: BlockID(s.ID), Sealed: s.Data[0]&stateSealed != 0, Sparse: s.Data[0]&stateSparse != 0}
+	b.listed = s.Data[0]&stateListed != 0
 	rest := s.Data[1:]
 	number := func() uint64 {
 		n, size := binary.Uvarint(rest)
@@ -178,6 +186,13 @@ func decodeBlockState(s StateSection) (BlockState, error) {
 	}
 	if count > (size/headBytes+1)*(gapMax+1) {
 		return BlockState{}, bad // more sequences than messages and the gaps between them can make
+	}
+	if b.listed {
+		sum := number()
+		if sum > 1<<32-1 || !b.Sparse {
+			return BlockState{}, bad
+		}
+		b.seqs = uint32(sum)
 	}
 	b.Last, b.Count, b.Size = b.First+span, int(count), int(size)
 	covered := uint64(0)

@@ -1,8 +1,10 @@
 package msgstore
 
 import (
+	"encoding/binary"
 	"slices"
 
+	"weir/disk/record"
 	"weir/spec/assert"
 )
 
@@ -46,6 +48,17 @@ func (t *table) seqAt(i int) uint64 {
 		return t.first + uint64(i)
 	}
 	return t.first + uint64(t.seqs[i])
+}
+
+// seqsSum is a checksum of the sequences that the table lists.
+func (t *table) seqsSum() uint32 {
+	sum := uint32(0)
+	var number [4]byte
+	for _, seq := range t.seqs {
+		binary.LittleEndian.PutUint32(number[:], seq)
+		sum = record.Checksum(sum, number[:])
+	}
+	return sum
 }
 
 // last is the last sequence that the table covers. The table must not be empty.
