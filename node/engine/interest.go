@@ -57,16 +57,16 @@ func (e *Engine) join(a *account) {
 }
 
 // Announce implements route.Mesh. It goes out at once, so that it precedes every message that a neighbour may answer.
-func (m *accountMesh) Announce(pattern, queue string, count uint64) {
+func (m *accountMesh) Announce(i *route.Interest) {
 	for _, n := range m.engine.neighbours {
-		m.announce(n.id, pattern, queue, count)
+		m.announce(n.id, i)
 	}
 }
 
-func (m *accountMesh) announce(to event.ServerID, pattern, queue string, count uint64) {
+func (m *accountMesh) announce(to event.ServerID, i *route.Interest) {
 	frames := m.engine.toPeer(to)
 	*frames = peerwire.Append(*frames, &peerwire.Frame{
-		Kind: peerwire.Interest, Account: m.account, Subject: []byte(pattern), Queue: []byte(queue), Count: count,
+		Kind: peerwire.Interest, Account: m.account, Subject: []byte(i.Pattern), Queue: []byte(i.Queue), Count: i.Count, Flag: i.Behind,
 	})
 }
 
@@ -77,7 +77,7 @@ func (e *Engine) interestPeerUp(peer event.ServerID, hello *peerwire.Hello) {
 	e.neighbours = slices.Insert(e.neighbours, at, &neighbour{id: peer, urls: slices.Clone(hello.ClientURLs)})
 	for _, a := range e.accounts {
 		m := accountMesh{engine: e, account: []byte(a.name)}
-		a.routes.Announced(func(pattern, queue string, count uint64) { m.announce(peer, pattern, queue, count) })
+		a.routes.Announced(func(i *route.Interest) { m.announce(peer, i) })
 	}
 	e.advertise()
 }
@@ -115,7 +115,9 @@ func (e *Engine) interestFrame(peer event.ServerID, f *peerwire.Frame) error {
 	if f.Count > 0 && n.count >= InterestMax {
 		return errTooMuchInterest{n.count}
 	}
-	n.count += a.routes.SetInterest(peer, string(f.Subject), string(f.Queue), f.Count)
+	n.count += a.routes.SetInterest(peer, &route.Interest{
+		Pattern: string(f.Subject), Queue: string(f.Queue), Count: f.Count, Behind: f.Flag,
+	})
 	return nil
 }
 

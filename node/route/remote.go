@@ -1,17 +1,29 @@
 package route
 
 import (
+	"slices"
+
 	"weir/node/event"
 	"weir/spec/assert"
 )
 
 // Mesh carries an account's messages and interest to the other servers of the cluster. Its methods change no table.
 type Mesh interface {
-	// Announce says that this server now has count subscriptions to the pattern outside of any group, or members of the
-	// queue group with the pattern; 0: none any more. Without a group only the change from and to 0 is announced.
-	Announce(pattern, queue string, count uint64)
+	// Announce says that the interest of this server is different from now on.
+	Announce(i *Interest)
 	// Forward sends a message to another server. What it is given is valid during the call only.
 	Forward(to event.ServerID, out *Outgoing)
+}
+
+// Interest is what a server has of subscriptions to one pattern outside of any group, or of members of one queue group
+// with one pattern.
+type Interest struct {
+	// Pattern is a valid subject; Queue is the group, empty outside of any.
+	Pattern, Queue string
+	// Count is how many members there are; 0: none any more. Outside of groups it is 1 for any number.
+	Count uint64
+	// Behind says that none of their clients keeps up with what it is sent.
+	Behind bool
 }
 
 // Outgoing is a message for another server, which does not pass it on.
@@ -45,6 +57,8 @@ type remote struct {
 	queue []byte
 	// count is how many subscriptions it stands for, never 0.
 	count uint64
+	// behind says that none of their clients keeps up.
+	behind bool
 }
 
 // interestKey tells interests of one server apart.
@@ -58,10 +72,20 @@ type peerInterest struct {
 	subs []*Sub
 }
 
-// announced is an interest of this server that others know.
+// announced is an interest of this server that others know: how many subscriptions there are, and of how many the client
+// does not keep up.
 type announced struct {
 	interestKey
-	count uint64
+	count, behind uint64
+}
+
+// shown is what others know of it.
+func (a *announced) shown() Interest {
+	i := Interest{Pattern: a.pattern, Queue: a.queue, Count: a.count, Behind: a.count > 0 && a.behind == a.count}
+	if a.queue == "" {
+		i.Count = min(i.Count, 1)
+	}
+	return i
 }
 
 // mesh is what a table has of a cluster; without one it is empty and costs nothing.
@@ -74,6 +98,7 @@ type mesh struct {
 	// missed are groups without a local member that took the message, of all depths of Route.
 	missed   []int
 	outgoing Outgoing
+	shown    Interest // what is being announced
 }
 
 // Join makes the table part of a cluster, before it has subscriptions.
@@ -82,27 +107,27 @@ func (t *Table) Join(m Mesh) {
 	t.mesh.Mesh, t.mesh.at = m, map[interestKey]int{}
 }
 
-// SetInterest says how many subscriptions another server has to the pattern outside of any group, or how many members of
-// the queue group with the pattern; 0: none any more. It returns by how much the number of different interests of the
-// server grew: 1, 0 or -1. The pattern is a valid subject.
-func (t *Table) SetInterest(peer event.ServerID, pattern, queue string, count uint64) int {
+// SetInterest says what another server has. It returns by how much the number of different interests of that server grew:
+// 1, 0 or -1.
+func (t *Table) SetInterest(peer event.ServerID, i *Interest) int {
 	p := t.peer(peer)
-	s := p.byKey[interestKey{pattern, queue}]
+	key := interestKey{i.Pattern, i.Queue}
+	s := p.byKey[key]
 	switch {
-	case s == nil && count == 0:
+	case s == nil && i.Count == 0:
 		return 0
 	case s == nil:
-		s = &Sub{Pattern: pattern, Queue: queue, Slot: len(p.subs)}
-		s.remote = &remote{peer: peer, queue: []byte(queue), count: count}
-		p.byKey[interestKey{pattern, queue}] = s
+		s = &Sub{Pattern: i.Pattern, Queue: i.Queue, Slot: len(p.subs)}
+		s.remote = &remote{peer: peer, queue: []byte(i.Queue), count: i.Count, behind: i.Behind}
+		p.byKey[key] = s
 		p.subs = append(p.subs, s)
 		t.insert(s)
 		return 1
-	case count == 0:
+	case i.Count == 0:
 		t.removeInterest(p, s)
 		return -1
 	default:
-		s.remote.count = count
+		s.remote.count, s.remote.behind = i.Count, i.Behind
 		return 0
 	}
 }
@@ -128,9 +153,24 @@ func (t *Table) DropPeer(peer event.ServerID) int {
 
 // Announced calls yield with each interest of this server that others have to know, in an order that depends on the
 // operations alone.
-func (t *Table) Announced(yield func(pattern, queue string, count uint64)) {
+func (t *Table) Announced(yield func(*Interest)) {
 	for i := range t.mesh.local {
-		yield(t.mesh.local[i].pattern, t.mesh.local[i].queue, t.mesh.local[i].count)
+		shown := t.mesh.local[i].shown()
+		yield(&shown)
+	}
+}
+
+// SetBehind says whether the client of a subscription that is in this table keeps up with what it is sent.
+func (t *Table) SetBehind(s *Sub, behind bool) {
+	assert.True(s.table == t, "a subscription that falls behind is in its table")
+	if s.behind == behind {
+		return
+	}
+	s.behind = behind
+	if behind {
+		t.mesh.change(s, 0, 1)
+	} else {
+		t.mesh.change(s, 0, -1)
 	}
 }
 
@@ -156,31 +196,31 @@ func (t *Table) removeInterest(p *peerInterest, s *Sub) {
 	t.remove(s)
 }
 
-// count counts a subscription of this server in or out of what the other servers know.
-func (m *mesh) count(s *Sub, joined bool) {
+// change counts a subscription of this server in or out of what the other servers know, and its client in or out of
+// those that do not keep up.
+func (m *mesh) change(s *Sub, subscriptions, behind int) {
 	if m.Mesh == nil || s.Home || s.remote != nil {
 		return
 	}
 	key := interestKey{s.Pattern, s.Queue}
 	at, known := m.at[key]
 	if !known {
-		assert.True(joined, "a subscription that ends was counted")
+		assert.True(subscriptions > 0, "a subscription that ends was counted")
 		at = len(m.local)
 		m.local = append(m.local, announced{interestKey: key})
 		m.at[key] = at
 	}
 	l := &m.local[at]
-	if joined {
-		l.count++
-	} else {
-		l.count--
-	}
-	count := l.count
-	if count == 0 {
+	before := l.shown()
+	l.count += uint64(subscriptions)
+	l.behind += uint64(behind)
+	assert.True(l.behind <= l.count, "subscriptions that are behind <= subscriptions", l.behind, l.count)
+	m.shown = l.shown()
+	if l.count == 0 {
 		m.forget(at)
 	}
-	if s.Queue != "" || count == 0 || joined && count == 1 {
-		m.Announce(s.Pattern, s.Queue, count)
+	if m.shown != before {
+		m.Announce(&m.shown)
 	}
 }
 
@@ -264,6 +304,21 @@ func (t *Table) RouteLocal(in *Outgoing) int {
 	}
 	t.depth--
 	return taken
+}
+
+// KeepsUp reports whether somebody should get more: a matching subscription of this server for which here says so, or one
+// of another server for which there says so and that is not behind.
+func (r *Result) KeepsUp(here func(*Sub) bool, there func(event.ServerID) bool) bool {
+	remote := func(s *Sub) bool { return !s.remote.behind && there(s.remote.peer) }
+	if slices.ContainsFunc(r.Plain, here) || slices.ContainsFunc(r.Remotes, remote) {
+		return true
+	}
+	for i := range r.Groups {
+		if slices.ContainsFunc(r.Groups[i].Members, here) || slices.ContainsFunc(r.Groups[i].Remotes, remote) {
+			return true
+		}
+	}
+	return false
 }
 
 // peerOf returns the part of the result for another server, and makes it when it is missing.

@@ -25,13 +25,13 @@ type server struct {
 	table   *Table
 	subs    []*Sub
 	got     []*Sub // of the last message, in order
-	known   map[interestKey]uint64
+	known   map[interestKey]Interest
 }
 
 func newCluster(servers int, seed uint64) *cluster {
 	c := &cluster{up: map[[2]int]bool{}}
 	for i := range servers {
-		s := &server{cluster: c, number: i, table: NewTable(rand.NewPCG(seed, uint64(i))), known: map[interestKey]uint64{}}
+		s := &server{cluster: c, number: i, table: NewTable(rand.NewPCG(seed, uint64(i))), known: map[interestKey]Interest{}}
 		s.table.Join(s)
 		c.servers = append(c.servers, s)
 	}
@@ -54,19 +54,19 @@ func (c *cluster) link(a, b int, up bool) {
 			to.DropPeer(id(pair[0]))
 			continue
 		}
-		from.Announced(func(pattern, queue string, count uint64) { to.SetInterest(id(pair[0]), pattern, queue, count) })
+		from.Announced(func(i *Interest) { to.SetInterest(id(pair[0]), i) })
 	}
 }
 
-func (s *server) Announce(pattern, queue string, count uint64) {
-	key := interestKey{pattern, queue}
-	if s.known[key] == count {
-		panic(fmt.Sprintf("%v announced as %d twice", key, count))
+func (s *server) Announce(i *Interest) {
+	key := interestKey{i.Pattern, i.Queue}
+	if s.known[key] == *i {
+		panic(fmt.Sprintf("%v announced twice", *i))
 	}
-	s.known[key] = count
+	s.known[key] = *i
 	for _, other := range s.cluster.servers {
 		if s.cluster.linked(s.number, other.number) {
-			other.table.SetInterest(id(s.number), pattern, queue, count)
+			other.table.SetInterest(id(s.number), i)
 		}
 	}
 }
@@ -156,6 +156,22 @@ func (c *cluster) check(t *rapid.T, from int, to string) {
 	}
 }
 
+// checkBehind compares whether somebody keeps up with what is known of the clients.
+func (c *cluster) checkBehind(t *rapid.T, from int, to string) {
+	here := func(s *Sub) bool { return !s.Behind() }
+	keepsUp := false
+	for _, s := range c.servers {
+		for _, sub := range s.subs {
+			if (s.number == from || c.linked(from, s.number) && !sub.Home) && subject.Matches(to, sub.Pattern) && !sub.Behind() {
+				keepsUp = true
+			}
+		}
+	}
+	if got := c.servers[from].table.Match([]byte(to)).KeepsUp(here, func(event.ServerID) bool { return true }); got != keepsUp {
+		t.Fatalf("server %d: somebody keeps up with %q is %v", from, to, got)
+	}
+}
+
 // checkWatch compares the interest that a watch counts with a recount.
 func (c *cluster) checkWatch(t *rapid.T, from int, w *Watch) {
 	interested := false
@@ -201,6 +217,12 @@ func TestClusterDeliversAsANaiveSearch(t *testing.T) {
 			"link": func(t *rapid.T) {
 				c.link(any.Draw(t, "a"), any.Draw(t, "b"), rapid.IntRange(0, 3).Draw(t, "up") > 0)
 			},
+			"behind": func(t *rapid.T) {
+				if s := c.servers[any.Draw(t, "server")]; len(s.subs) > 0 {
+					sub := s.subs[rapid.IntRange(0, len(s.subs)-1).Draw(t, "at")]
+					s.table.SetBehind(sub, rapid.IntRange(0, 2).Draw(t, "behind") > 0)
+				}
+			},
 			"watch": func(t *rapid.T) {
 				at := any.Draw(t, "server")
 				if len(watches[at]) < 5 {
@@ -208,7 +230,8 @@ func TestClusterDeliversAsANaiveSearch(t *testing.T) {
 					watches[at] = append(watches[at], c.servers[at].table.Watch(drawSubject(t, false), queue, 0))
 				}
 			},
-			"publish": func(t *rapid.T) { c.check(t, any.Draw(t, "from"), drawSubject(t, false)) },
+			"keeps up": func(t *rapid.T) { c.checkBehind(t, any.Draw(t, "from"), drawSubject(t, false)) },
+			"publish":  func(t *rapid.T) { c.check(t, any.Draw(t, "from"), drawSubject(t, false)) },
 			"": func(t *rapid.T) {
 				for at := range watches {
 					for _, w := range watches[at] {
@@ -249,7 +272,7 @@ func TestInterestOfAPeerIsCountedOnce(t *testing.T) {
 	}{
 		{"a", "", 1, 1}, {"a", "", 1, 0}, {"a", "q", 2, 1}, {"a", "q", 5, 0}, {"b", "", 0, 0}, {"a", "", 0, -1}, {"a", "", 0, 0},
 	} {
-		if grows := table.SetInterest(7, step.pattern, step.queue, step.count); grows != step.grows {
+		if grows := table.SetInterest(7, &Interest{Pattern: step.pattern, Queue: step.queue, Count: step.count}); grows != step.grows {
 			t.Fatalf("step %d: grows by %d", i, grows)
 		}
 	}
@@ -261,16 +284,16 @@ func TestInterestOfAPeerIsCountedOnce(t *testing.T) {
 // drain is a mesh that notes nothing.
 type drain struct{ sent int }
 
-func (*drain) Announce(string, string, uint64)           {}
+func (*drain) Announce(*Interest)                        {}
 func (d *drain) Forward(_ event.ServerID, out *Outgoing) { d.sent += 1 + len(out.Queues) }
 
 func TestRoutingToOtherServersDoesNotAllocate(t *testing.T) {
 	table, out := newTable(3), &drain{}
 	table.Join(out)
-	table.SetInterest(1, "orders.*", "", 1)
-	table.SetInterest(1, "orders.>", "q", 2)
-	table.SetInterest(2, ">", "q", 2)
-	table.SetInterest(2, ">", "r", 1)
+	table.SetInterest(1, &Interest{Pattern: "orders.*", Queue: "", Count: 1})
+	table.SetInterest(1, &Interest{Pattern: "orders.>", Queue: "q", Count: 2})
+	table.SetInterest(2, &Interest{Pattern: ">", Queue: "q", Count: 2})
+	table.SetInterest(2, &Interest{Pattern: ">", Queue: "r", Count: 1})
 	subjects := make([][]byte, 5000)
 	for i := range subjects {
 		subjects[i] = fmt.Appendf(nil, "orders.%d", i)
@@ -295,8 +318,8 @@ func TestRoutingToOtherServersDoesNotAllocate(t *testing.T) {
 func BenchmarkRouteRemote(b *testing.B) {
 	table := newTable(12)
 	table.Join(&drain{})
-	table.SetInterest(1, "orders.*", "", 1)
-	table.SetInterest(2, "orders.*", "q", 1)
+	table.SetInterest(1, &Interest{Pattern: "orders.*", Queue: "", Count: 1})
+	table.SetInterest(2, &Interest{Pattern: "orders.*", Queue: "q", Count: 1})
 	to, m := []byte("orders.new"), &Message{}
 	b.ReportAllocs()
 	for range b.N {

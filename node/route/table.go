@@ -74,7 +74,12 @@ type Sub struct {
 	table *Table
 	// remote is set when this is the interest of another server. Then there is no receiver.
 	remote *remote
+	// behind says that its client does not keep up.
+	behind bool
 }
+
+// Behind reports whether its client was said not to keep up.
+func (s *Sub) Behind() bool { return s.behind }
 
 // Active reports whether the subscription is in a table.
 func (s *Sub) Active() bool { return s.table != nil }
@@ -97,6 +102,8 @@ type Result struct {
 	Groups []Group
 	// Peers are the other servers with interest, each once.
 	Peers []Peer
+	// Remotes are the matching interests of other servers outside of any group.
+	Remotes []*Sub
 }
 
 // Empty reports whether nothing matches.
@@ -151,7 +158,7 @@ func (t *Table) insert(s *Sub) {
 	t.stats.Inserts++
 	t.cache.invalidate(s.Pattern)
 	t.watches.changed(s, 1)
-	t.mesh.count(s, true)
+	t.mesh.change(s, 1, 0)
 }
 
 // Unsubscribe removes a subscription that is in this table. It gets no message from now on.
@@ -167,7 +174,11 @@ func (t *Table) remove(s *Sub) {
 	t.stats.Removes++
 	t.cache.invalidate(s.Pattern)
 	t.watches.changed(s, -1)
-	t.mesh.count(s, false)
+	behind := 0
+	if s.behind {
+		s.behind, behind = false, -1
+	}
+	t.mesh.change(s, -1, behind)
 }
 
 // Match returns what matches the subject.
@@ -204,13 +215,15 @@ func (t *Table) spare() *Result {
 // set sorts matching subscriptions into plain ones, groups and other servers, reusing the memory of the earlier result.
 func (r *Result) set(matched []*Sub) {
 	clear(r.Plain)
-	r.Plain, r.Groups, r.Peers = r.Plain[:0], r.Groups[:0], r.Peers[:0]
+	clear(r.Remotes)
+	r.Plain, r.Groups, r.Peers, r.Remotes = r.Plain[:0], r.Groups[:0], r.Peers[:0], r.Remotes[:0]
 	for _, s := range matched {
 		switch {
 		case s.remote != nil:
 			p := r.peerOf(s.remote.peer)
 			if s.Queue == "" {
 				p.Plain = true
+				r.Remotes = append(r.Remotes, s)
 				continue
 			}
 			g := r.group(s.Queue)
