@@ -6,82 +6,40 @@ import (
 	"weir/transport/peerwire"
 )
 
-// Subjects of advisories about groups. Those that end in a dot are followed by stream, or by stream and consumer.
-const (
-	subjectStreamLeader   = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED."
-	subjectStreamQuorum   = "$JS.EVENT.ADVISORY.STREAM.QUORUM_LOST."
-	subjectConsumerLeader = "$JS.EVENT.ADVISORY.CONSUMER.LEADER_ELECTED."
-	subjectConsumerQuorum = "$JS.EVENT.ADVISORY.CONSUMER.QUORUM_LOST."
-	subjectDomainLeader   = "$JS.EVENT.ADVISORY.DOMAIN.LEADER_ELECTED"
-	subjectServerRemoved  = "$JS.EVENT.ADVISORY.SERVER.REMOVED"
-)
-
-// Types of advisories about groups.
-const (
-	typeStreamLeader   = "io.nats.jetstream.advisory.v1.stream_leader_elected"
-	typeStreamQuorum   = "io.nats.jetstream.advisory.v1.stream_quorum_lost"
-	typeConsumerLeader = "io.nats.jetstream.advisory.v1.consumer_leader_elected"
-	typeConsumerQuorum = "io.nats.jetstream.advisory.v1.consumer_quorum_lost"
-	typeDomainLeader   = "io.nats.jetstream.advisory.v1.domain_leader_elected"
-	typeServerRemoved  = "io.nats.jetstream.advisory.v1.server_removed"
-)
-
-// groupEvent reports that the group of a stream, or of one of its consumers, has a leader, or lost its quorum.
-type groupEvent struct {
-	jsapi.Event
-	Account  string            `json:"account,omitempty"`
-	Stream   string            `json:"stream"`
-	Consumer string            `json:"consumer,omitempty"`
-	Leader   string            `json:"leader,omitempty"`
-	Replicas []*jsapi.PeerInfo `json:"replicas"`
-	Domain   string            `json:"domain,omitempty"`
-}
-
-// domainEvent reports that the catalog has a leader.
-type domainEvent struct {
-	jsapi.Event
-	Leader   string            `json:"leader"`
-	Replicas []*jsapi.PeerInfo `json:"replicas"`
-	Cluster  string            `json:"cluster"`
-	Domain   string            `json:"domain,omitempty"`
-}
-
-// removedEvent reports that a server belongs to the cluster no longer.
-type removedEvent struct {
-	jsapi.Event
-	Server   string `json:"server"`
-	ServerID string `json:"server_id"`
-	Cluster  string `json:"cluster"`
-	Domain   string `json:"domain,omitempty"`
-}
-
 // LeaderElected tells who listens that this node leads a group of several members from now on.
 func (a *API) LeaderElected(group uint64) {
 	if group == meta.Group {
-		a.adviseSystem(subjectDomainLeader, func() any {
-			members := a.members(meta.Group)
-			return domainEvent{
-				Event: a.event(typeDomainLeader), Leader: members.Leader, Replicas: a.everybody(members),
-				Cluster: a.config.Cluster, Domain: a.config.Domain,
+		a.adviseSystem(jsapi.SubjectDomainLeaderElected, func() any {
+			all := a.everybody(a.members(meta.Group))
+			event := jsapi.DomainLeaderEvent{
+				Event: a.event(jsapi.TypeDomainLeaderElected), Replicas: all, Cluster: a.config.Cluster, Domain: a.config.Domain,
 			}
+			if len(all) > 0 {
+				event.Leader = all[0].Peer // by its id, other than in the advisories about streams
+			}
+			return event
 		})
 		return
 	}
-	a.adviseGroup(group, [2]string{subjectStreamLeader, typeStreamLeader}, [2]string{subjectConsumerLeader, typeConsumerLeader})
+	a.adviseGroup(group,
+		[2]string{jsapi.SubjectStreamLeaderElected, jsapi.TypeStreamLeaderElected},
+		[2]string{jsapi.SubjectConsumerLeaderElected, jsapi.TypeConsumerLeaderElected})
 }
 
 // QuorumLost tells who listens that this node leads the group no longer because too few of the others answer.
 func (a *API) QuorumLost(group uint64) {
 	if group != meta.Group {
-		a.adviseGroup(group, [2]string{subjectStreamQuorum, typeStreamQuorum}, [2]string{subjectConsumerQuorum, typeConsumerQuorum})
+		a.adviseGroup(group,
+			[2]string{jsapi.SubjectStreamQuorumLost, jsapi.TypeStreamQuorumLost},
+			[2]string{jsapi.SubjectConsumerQuorumLost, jsapi.TypeConsumerQuorumLost})
 	}
 }
 
 // ServerRemoved tells who listens that the server belongs to the cluster no longer. The leader of the catalog calls it.
 func (a *API) ServerRemoved(name, id string) {
-	a.adviseSystem(subjectServerRemoved, func() any {
-		return removedEvent{
-			Event: a.event(typeServerRemoved), Server: name, ServerID: id, Cluster: a.config.Cluster, Domain: a.config.Domain,
+	a.adviseSystem(jsapi.SubjectServerRemoved, func() any {
+		return jsapi.ServerRemovedEvent{
+			Event: a.event(jsapi.TypeServerRemoved), Server: name, ServerID: id, Cluster: a.config.Cluster, Domain: a.config.Domain,
 		}
 	})
 }
@@ -100,8 +58,8 @@ func (a *API) adviseGroup(group uint64, stream, consumer [2]string) {
 		return
 	}
 	members := a.members(group)
-	e := groupEvent{Stream: entry.Name, Leader: members.Leader, Replicas: a.everybody(members), Domain: a.config.Domain}
-	if stream[1] == typeStreamQuorum {
+	e := jsapi.GroupEvent{Stream: entry.Name, Leader: members.Leader, Replicas: a.everybody(members), Domain: a.config.Domain}
+	if stream[1] == jsapi.TypeStreamQuorumLost {
 		e.Leader = ""
 	}
 	a.adviseBoth(entry.Account, stream, e)
@@ -114,7 +72,7 @@ func (a *API) adviseGroup(group uint64, stream, consumer [2]string) {
 }
 
 // adviseBoth publishes an event in the account of the stream and, naming the account, in the system account.
-func (a *API) adviseBoth(account string, as [2]string, e groupEvent) {
+func (a *API) adviseBoth(account string, as [2]string, e jsapi.GroupEvent) {
 	subject := as[0] + e.Stream
 	if e.Consumer != "" {
 		subject += "." + e.Consumer

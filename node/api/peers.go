@@ -7,12 +7,6 @@ import (
 	"weir/transport/peerwire"
 )
 
-// peerRequest is the body of the requests that take something off a server: by its name, or in Peer by its id too.
-type peerRequest struct {
-	Peer string `json:"peer"`
-	ID   string `json:"peer_id,omitempty"`
-}
-
 // purgeAccountResponse answers ACCOUNT.PURGE.
 type purgeAccountResponse struct {
 	jsapi.Response
@@ -33,7 +27,7 @@ func (c *call) view(entry *meta.Stream) *meta.View {
 	return v
 }
 
-// server finds the server that a request names.
+// server finds the server of that name or short id; "" is neither.
 func (c *call) server(name, id string) (uint64, bool) {
 	for _, s := range c.backend.Catalog().Servers() {
 		if name != "" && s.Name == name || id != "" && peerwire.ServerID(s.ID).Short() == id {
@@ -50,12 +44,12 @@ func (c *call) streamPeerRemove(body []byte) {
 		c.clusterOnly(body)
 		return
 	}
-	request, ok := c.peer(body)
+	peer, ok := c.peer(body)
 	if !ok {
 		return
 	}
 	c.lookup(func(entry *meta.Stream) {
-		server, known := c.server(request.Peer, request.Peer)
+		server, known := c.server(peer, peer)
 		if !known {
 			c.refuse(jsapi.CodeClusterPeerNotMember.Err())
 			return
@@ -71,21 +65,20 @@ func (c *call) streamPeerRemove(body []byte) {
 	})
 }
 
-// peer reads the body of a request that names a server.
-func (c *call) peer(body []byte) (peerRequest, bool) {
-	var request peerRequest
-	if emptyBody(body) {
+// peer reads the body of a request that names a server, by its name or its short id.
+func (c *call) peer(body []byte) (string, bool) {
+	var request jsapi.PeerRequest
+	switch {
+	case emptyBody(body):
 		c.refuse(jsapi.CodeBadRequest.Err())
-		return request, false
-	}
-	if !c.decode(body, &request) {
-		return request, false
-	}
-	if request.Peer == "" && request.ID == "" {
+		return "", false
+	case !c.decode(body, &request):
+		return "", false
+	case request.Peer == "":
 		c.refuse(jsapi.CodeBadRequest.Err())
-		return request, false
+		return "", false
 	}
-	return request, true
+	return request.Peer, true
 }
 
 // consumerPeerRemove answers CONSUMER.PEER.REMOVE and CONSUMER.PEER.EVACUATE. A consumer is where its stream is: there is
@@ -95,12 +88,12 @@ func (c *call) consumerPeerRemove(body []byte) {
 		c.clusterOnly(body)
 		return
 	}
-	request, ok := c.peer(body)
+	peer, ok := c.peer(body)
 	if !ok {
 		return
 	}
 	c.withStream(func(entry *meta.Stream, s Stream) {
-		server, known := c.server(request.Peer, request.Peer)
+		server, known := c.server(peer, peer)
 		if known {
 			_, known = entry.Member(server)
 		}
@@ -132,15 +125,32 @@ func (c *call) keepMoving(entry *meta.Stream) {
 	c.refuse(jsapi.CodeStreamGeneralError.With("cancelling a move is not supported by this server"))
 }
 
-// serverRemove answers SERVER.REMOVE: the server belongs to the cluster no longer.
-func (c *call) serverRemove(body []byte) {
-	request, ok := c.peer(body)
-	if !ok {
-		return
+// member reads the body of a request about a server of the cluster: by its short id or, without one, its name.
+func (c *call) member(body []byte) (uint64, bool) {
+	var request jsapi.ServerRequest
+	switch {
+	case emptyBody(body):
+		c.refuse(jsapi.CodeBadRequest.Err())
+		return 0, false
+	case !c.decode(body, &request):
+		return 0, false
+	case request.Peer != "":
+		request.Server = ""
+	case request.Server == "":
+		c.refuse(jsapi.CodeBadRequest.Err())
+		return 0, false
 	}
-	server, known := c.server(request.Peer, request.ID)
+	server, known := c.server(request.Server, request.Peer)
 	if !known {
 		c.refuse(jsapi.CodeClusterServerNotMember.Err())
+	}
+	return server, known
+}
+
+// serverRemove answers SERVER.REMOVE: the server belongs to the cluster no longer.
+func (c *call) serverRemove(body []byte) {
+	server, ok := c.member(body)
+	if !ok {
 		return
 	}
 	remove := c.view(nil).Remove(server)
@@ -155,15 +165,9 @@ func (c *call) serverRemove(body []byte) {
 
 // serverEvacuate refuses SERVER.EVACUATE of a server that there is.
 func (c *call) serverEvacuate(body []byte) {
-	request, ok := c.peer(body)
-	if !ok {
-		return
+	if _, ok := c.member(body); ok {
+		c.refuse(jsapi.CodeStreamGeneralError.With("evacuating servers is not supported by this server"))
 	}
-	if _, known := c.server(request.Peer, request.ID); !known {
-		c.refuse(jsapi.CodeClusterServerNotMember.Err())
-		return
-	}
-	c.refuse(jsapi.CodeStreamGeneralError.With("evacuating servers is not supported by this server"))
 }
 
 // accountPurge answers ACCOUNT.PURGE: the streams of the account are deleted.
@@ -176,17 +180,9 @@ func (c *call) accountPurge([]byte) {
 	c.respond(purgeAccountResponse{Response: c.response(), Initiated: true})
 }
 
-// moveRequest is the body of ACCOUNT.STREAM.MOVE.
-type moveRequest struct {
-	Server  string   `json:"server,omitempty"`
-	Cluster string   `json:"cluster,omitempty"`
-	Domain  string   `json:"domain,omitempty"`
-	Tags    []string `json:"tags,omitempty"`
-}
-
 // accountStreamMove answers ACCOUNT.STREAM.MOVE: the stream leaves the server that is named.
 func (c *call) accountStreamMove(body []byte) {
-	var request moveRequest
+	var request jsapi.MoveRequest
 	if !c.decode(body, &request) {
 		return
 	}

@@ -7,18 +7,6 @@ import (
 	"weir/model/meta"
 )
 
-// stepDownRequest is the body of the LEADER.STEPDOWN requests.
-type stepDownRequest struct {
-	Placement *leaderPlacement `json:"placement,omitempty"`
-}
-
-// leaderPlacement says who shall lead: the server of the name, or one with the tags in the cluster.
-type leaderPlacement struct {
-	Cluster   string   `json:"cluster,omitempty"`
-	Tags      []string `json:"tags,omitempty"`
-	Preferred string   `json:"preferred,omitempty"`
-}
-
 // streamStepDown answers STREAM.LEADER.STEPDOWN.
 func (c *call) streamStepDown(body []byte) {
 	if !c.api.clustered() {
@@ -49,7 +37,7 @@ func (c *call) metaStepDown(body []byte) { c.stepDown(meta.Group, body) }
 
 // stepDown moves the leadership of the group. A group of one replica has nobody else to lead it, and stays.
 func (c *call) stepDown(group uint64, body []byte) {
-	var request stepDownRequest
+	var request jsapi.StepDownRequest
 	if !c.decodeOptional(body, &request) {
 		return
 	}
@@ -75,7 +63,7 @@ func (c *call) stepDown(group uint64, body []byte) {
 func (c *call) succeed() { c.respond(jsapi.SuccessResponse{Response: c.response(), Success: true}) }
 
 // successor returns the name of the server that shall lead, "" when all are equally good.
-func (c *call) successor(members *jsapi.ClusterInfo, wish *leaderPlacement) (string, *jsapi.Error) {
+func (c *call) successor(members *jsapi.ClusterInfo, wish *jsapi.Placement) (string, *jsapi.Error) {
 	if wish != nil && wish.Preferred != "" {
 		if wish.Preferred == members.Leader {
 			return "", jsapi.CodeClusterNoPeers.With(`preferred server "` + wish.Preferred + `" is already leader`)
@@ -104,7 +92,7 @@ func (c *call) successor(members *jsapi.ClusterInfo, wish *leaderPlacement) (str
 }
 
 // suited reports whether the server is one that the request wishes for.
-func (c *call) suited(name string, wish *leaderPlacement) bool {
+func (c *call) suited(name string, wish *jsapi.Placement) bool {
 	server := c.backend.Catalog().ServerNamed(name)
 	if server == nil || wish.Cluster != "" && wish.Cluster != server.Cluster {
 		return false
