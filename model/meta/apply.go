@@ -26,6 +26,7 @@ func (m *Machine) create(c *command.Command, out *effect.List) (group uint64, cr
 		Account: id.account, Name: id.name, Group: m.nextGroup, Created: m.lastTime, Version: 1,
 		Config: p.Config, JSON: p.Config.AppendJSON(nil),
 	}
+	stream.BirthJSON = stream.JSON
 	if refused := m.begin(stream, p); refused != nil {
 		return 0, false, refused
 	}
@@ -93,6 +94,9 @@ func (m *Machine) takeOff(c *command.Command, out *effect.List) (group uint64, r
 	if old == nil {
 		return 0, jsapi.CodeStreamNotFound.Err()
 	}
+	if p.Replica != 0 {
+		return old.Group, m.replaceReplica(old, p.Replica, out)
+	}
 	leaving, ok := old.Member(p.Server)
 	if !ok {
 		if _, left := old.FormerOn(p.Server); left {
@@ -110,6 +114,22 @@ func (m *Machine) takeOff(c *command.Command, out *effect.List) (group uint64, r
 	return old.Group, nil
 }
 
+// replaceReplica puts a new replica in the place of one that is damaged, on the same server: what the old one promised to
+// the group it may have forgotten, so it never comes back. A stream that has no other replica keeps it, with its data.
+func (m *Machine) replaceReplica(old *Stream, replica uint64, out *effect.List) *jsapi.Error {
+	at := slices.IndexFunc(old.Replicas, func(r Replica) bool { return r.ID == replica })
+	if at < 0 || len(old.Replicas) < 2 {
+		return jsapi.CodeClusterPeerNotMember.Err()
+	}
+	next := *old
+	next.Replicas = slices.Clone(old.Replicas)
+	next.Replicas[at] = m.newReplica(old.Replicas[at].Server)
+	next.Placement++
+	m.replace(old, &next)
+	out.Add(effect.GroupPlaced).Group = next.Group
+	return nil
+}
+
 // register makes a server known. A known server of the same name that the proposer does not reach is replaced by it, and
 // so are its replicas.
 func (m *Machine) register(c *command.Command, out *effect.List) (changed bool, refused *jsapi.Error) {
@@ -123,7 +143,7 @@ func (m *Machine) register(c *command.Command, out *effect.List) (changed bool, 
 		return false, jsapi.CodeRaftGeneral.With("another server has the name")
 	case known == nil && len(m.servers) >= ServersMax:
 		return false, jsapi.CodeRaftGeneral.With("the cluster has had too many servers")
-	case known != nil && known.same(&server):
+	case known != nil && known.Same(&server):
 	default:
 		m.enroll(&server, known, named, out)
 		changed = true

@@ -26,7 +26,9 @@ type proposal struct {
 	Config *jsapi.StreamConfig `json:"config,omitempty"`
 	Limits jsapi.Limits        `json:"limits"`
 	View   View                `json:"view"`
-	Server uint64              `json:"server,omitempty"` // of PlaceStream
+	Server uint64              `json:"server,omitempty"` // of PlaceStream: the one to be taken off
+
+	Replica uint64 `json:"replica,omitempty"` // of PlaceStream: the one to be replaced where it is
 }
 
 // registration is what travels as the configuration of RegisterServer.
@@ -60,6 +62,11 @@ func (v *View) Update(account string, config *jsapi.StreamConfig, limits *jsapi.
 // TakeOff returns the command that puts another server in the place of one that has a replica of the stream.
 func (v *View) TakeOff(s *Stream, server uint64) command.Command {
 	return put(command.PlaceStream, s.Account, s.Name, &proposal{View: *v, Server: server})
+}
+
+// Replace returns the command that puts a new replica in the place of a damaged one, on the same server.
+func (v *View) Replace(s *Stream, replica uint64) command.Command {
+	return put(command.PlaceStream, s.Account, s.Name, &proposal{View: *v, Replica: replica})
 }
 
 // Register returns the command that makes a server known, or what the server says of itself now. A known server of the

@@ -19,7 +19,7 @@ import (
 //	head:    version (1) | applied (8, LE) | last time (8, LE) | next group (8, LE) | next replica | registrations
 //	servers: version (1) | count | servers in JSON, ascending by id
 //	stream:  version (1) | created (8, LE) | config version | placement | settled | moving (1) |
-//	         birth | replicas | former | account | config JSON
+//	         birth | replicas | former | first config JSON (empty: the same) | account | config JSON
 //
 // A list of replicas is its length, and of each the id and the server. Version 1 knew no servers.
 const (
@@ -79,6 +79,11 @@ func appendStream(dst []byte, s *Stream) []byte {
 	dst = appendReplicas(dst, s.Birth)
 	dst = appendReplicas(dst, s.Replicas)
 	dst = appendReplicas(dst, s.Former)
+	if slices.Equal(s.BirthJSON, s.JSON) {
+		dst = fields.AppendBytes(dst, nil)
+	} else {
+		dst = fields.AppendBytes(dst, s.BirthJSON)
+	}
 	dst = fields.AppendText(dst, s.Account)
 	return append(dst, s.JSON...)
 }
@@ -167,6 +172,7 @@ func parseStream(data []byte) (*Stream, error) {
 	if data[0] != versionAlone {
 		s.Placement, s.Settled, s.Moving = r.Uvarint(), r.Uvarint(), r.Bool()
 		s.Birth, s.Replicas, s.Former = takeReplicas(&r), takeReplicas(&r), takeReplicas(&r)
+		s.BirthJSON = slices.Clone(r.Bytes())
 	}
 	s.Account = string(r.Bytes())
 	if r.Failed() {
@@ -183,6 +189,9 @@ func parseStream(data []byte) (*Stream, error) {
 		return nil, fmt.Errorf("%w: %d replicas", ErrSection, config.Replicas)
 	}
 	s.Name, s.Config, s.JSON = config.Name, config, config.AppendJSON(nil)
+	if len(s.BirthJSON) == 0 {
+		s.BirthJSON = s.JSON
+	}
 	return s, nil
 }
 

@@ -13,9 +13,10 @@ const ServersMax = 4096
 
 // Server is a server that the catalog knows. It is not changed after it was handed out; a change makes a new one.
 type Server struct {
-	// ID identifies the server and its disk: a wiped disk is another server. It is the server's id in the Raft group of the
-	// catalog too.
+	// ID identifies the server and its disk: a wiped disk is another server.
 	ID uint64 `json:"id"`
+	// Replica is the Raft id of its replica of the catalog. A server whose replica was damaged has another one.
+	Replica uint64 `json:"replica,omitempty"`
 	// Name is unique among the servers that are not removed.
 	Name string `json:"name"`
 	// Cluster is the name of its cluster.
@@ -31,9 +32,9 @@ type Server struct {
 	Removed bool `json:"removed,omitempty"`
 }
 
-// same reports whether o says the same of the server, apart from what the catalog adds.
-func (s *Server) same(o *Server) bool {
-	return s.ID == o.ID && s.Name == o.Name && s.Cluster == o.Cluster && slices.Equal(s.Tags, o.Tags) &&
+// Same reports whether o says the same of the server, apart from what the catalog adds.
+func (s *Server) Same(o *Server) bool {
+	return s.ID == o.ID && s.Replica == o.Replica && s.Name == o.Name && s.Cluster == o.Cluster && slices.Equal(s.Tags, o.Tags) &&
 		s.StoreMax == o.StoreMax && s.MemoryMax == o.MemoryMax
 }
 

@@ -30,6 +30,9 @@ type Stream struct {
 	// JSON is the canonical form of Config.
 	JSON []byte
 
+	// BirthJSON is the canonical form of the first configuration, with which the machine of a replica begins that has the
+	// whole log before it.
+	BirthJSON []byte
 	// Birth are the replicas with which the group began; they are its first voters.
 	Birth []Replica
 	// Replicas are those that the group shall have, on distinct servers. The first is the preferred leader. There may be
