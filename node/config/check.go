@@ -34,6 +34,7 @@ func (c *Config) Check() error {
 		add("Cannot have a user/pass and token")
 	}
 	c.checkAccounts(add)
+	c.checkCluster(add)
 	return p.err()
 }
 

@@ -27,6 +27,7 @@ const (
 	DefaultMaxClosedClients    = 10_000
 	DefaultMaxConsumers        = 1_000
 	DefaultSystemAccount       = "$SYS"
+	DefaultTLSTimeoutNanos     = int64(2 * time.Second)
 
 	// LargePayloadBytes is the payload limit from which on a server warns.
 	LargePayloadBytes = 8 << 20
@@ -105,6 +106,8 @@ type Config struct {
 
 	// JetStream is about persistence.
 	JetStream JetStream
+	// Cluster is about other servers.
+	Cluster Cluster
 }
 
 // JetStream is the jetstream block.
@@ -244,6 +247,7 @@ func Default() Config {
 		LameDuckGraceNanos:    int64(10 * time.Second),
 		Authorization:         Authorization{TimeoutNanos: int64(2 * time.Second)},
 		SystemAccount:         DefaultSystemAccount,
+		Cluster:               Cluster{TimeoutNanos: int64(2 * time.Second)},
 		JetStream: JetStream{
 			MaxMemoryBytes: Dynamic,
 			MaxFileBytes:   Dynamic,

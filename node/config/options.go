@@ -33,7 +33,8 @@ func (c *Config) options() []field {
 	return append(fields,
 		field{"jetstream", func(v value) { c.JetStream.take(v) }},
 		field{"store_dir storedir", func(v value) { c.JetStream.takeStoreDir(v) }},
-		unsupported("cluster gateway leaf leafnodes websocket ws mqtt"),
+		field{"cluster", func(v value) { c.Cluster.take(v) }},
+		unsupported("gateway leaf leafnodes websocket ws mqtt"),
 		unsupported("tls allow_non_tls ocsp ocsp_cache https https_port"),
 		unsupported("operator operators roots root root_operators root_operator trusted trusted_keys default_sentinel"),
 		unsupported("resolver account_resolver accounts_resolver resolver_tls resolver_preload resolver_pinned_accounts"),
@@ -85,7 +86,7 @@ func (c *Config) logOptions() []field {
 		{"log_size_limit logfile_size_limit", func(v value) { v.integer64(&c.LogSizeLimitBytes, 0, sizeMax) }},
 		{"log_max_num logfile_max_num", func(v value) { v.integer(&c.LogFilesMax, 0, math.MaxInt32) }},
 		{"max_traced_msg_len", func(v value) { v.integer(&c.MaxTracedBytes, -1, math.MaxInt32) }},
-		// How often failed connections between servers are logged; there are none in this version, so any value is right.
+		// How often failed attempts to connect to servers are logged: the first is, always, and the others when debugging.
 		{"connect_error_reports reconnect_error_reports", func(v value) { v.number(0, math.MaxInt32) }},
 	}
 }

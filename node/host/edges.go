@@ -69,9 +69,6 @@ func (n *network) Send(out []event.ConnOut) {
 	}
 }
 
-// SendPeers drops what is for other servers: a server without cluster has none.
-func (n *network) SendPeers([]event.PeerOut) {}
-
 // SpareMax and SpareBytesMax bound the buffers kept for the node, and the capacity of each.
 const (
 	SpareMax      = 256

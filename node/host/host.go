@@ -31,6 +31,8 @@ type Options struct {
 	Disk vfs.FS
 	// Listen is the address for clients, "host:port"; port 0 takes any free one.
 	Listen string
+	// Cluster is about other servers; nil without any.
+	Cluster *Cluster
 	// WriteDeadline bounds a write to a client that does not read.
 	WriteDeadline time.Duration
 	// SyncInterval, when not 0, makes the log durable in the background at this interval instead of before every
@@ -63,6 +65,7 @@ type Host struct {
 	spare     [][]byte
 
 	tracer *tracer
+	links  *links // nil without cluster
 
 	log   worker // write-ahead log
 	store worker // everything else on the disk
@@ -93,12 +96,15 @@ func New(options Options) (*Host, error) {
 	if addr, ok := listener.Addr().(*net.TCPAddr); ok && h.options.Node.Engine.Port <= 0 {
 		h.options.Node.Engine.Port = addr.Port
 	}
+	if err := h.openLinks(); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	env := node.Env{Clock: (*clock)(h), Network: (*network)(h), Worker: (*submitter)(h), Disk: options.Disk, Log: h.logLine}
 	h.mu.Lock()
 	h.node, err = node.New(env, h.options.Node)
 	h.mu.Unlock()
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, errors.Join(err, listener.Close(), h.closeLinks())
 	}
 	if h.node.Storage() != nil {
 		h.log.idle, h.log.chore = h.prepareLog, h.syncLog
@@ -110,6 +116,7 @@ func New(options Options) (*Host, error) {
 	if options.SyncInterval > 0 && h.node.Storage() != nil {
 		go h.syncLazily()
 	}
+	h.links.start()
 	return h, nil
 }
 
@@ -179,7 +186,14 @@ func (h *Host) stepLocked(inline bool, in ...event.Input) {
 	clear(h.inputs)
 	touched := h.touched
 	h.touched = nil
+	var peers []*tcp.PeerConn
+	if h.links != nil {
+		peers, h.links.touched = h.links.touched, nil
+	}
 	h.mu.Unlock()
+	for _, p := range peers {
+		p.Flush()
+	}
 	for _, c := range touched {
 		c.Flush()
 	}
@@ -241,6 +255,7 @@ func (h *Host) Shutdown() error {
 	for h.Disconnect(1<<30) > 0 {
 		continue
 	}
+	h.links.stop()
 	h.timer.Stop()
 	h.store.stop() // first: the end of a checkpoint leaves a mark in the log
 	h.log.stop()

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"weir/model/jsapi"
+	"weir/node/config"
 )
 
 // Version is the version of this program. What clients are told is the version of the reference server whose protocol
@@ -47,7 +48,11 @@ func announce(log *slog.Logger, s *settings, self identity) {
 	log.Info("  Version:  " + Version + " (compatible with nats-server " + jsapi.Version + ")")
 	log.Info("  Git:      [" + git + "]")
 	log.Debug("  Go build: " + runtime.Version())
+	if s.Cluster.Port != 0 && s.Cluster.Name != "" {
+		log.Info("  Cluster:  " + s.Cluster.Name)
+	}
 	log.Info("  Name:     " + name)
+	log.Info("  Node:     " + self.server.Short())
 	log.Info("  ID:       " + self.id)
 	if s.file != "" {
 		log.Info("Using configuration file: " + s.file + " (" + s.digest + ")")
@@ -74,4 +79,28 @@ func announceJetStream(log *slog.Logger, s *settings) {
 	log.Info("  Durability:      " + durability)
 	log.Info(fmt.Sprintf("  API Level:       %d", jsapi.APILevel))
 	log.Info("-------------------------------------------")
+}
+
+// announceCluster writes where other servers connect.
+func (p *process) announceCluster() {
+	addr := p.host.ClusterAddr()
+	if addr == nil {
+		return
+	}
+	name := p.Cluster.Name
+	if name == "" {
+		name = unnamedCluster
+	}
+	p.log.Info("Cluster name is " + name)
+	if p.Cluster.Name == "" {
+		p.log.Warn("The cluster has no name of its own, consider setting one")
+	}
+	host := p.Cluster.Host
+	if host == "" {
+		host = config.DefaultHost
+	}
+	p.log.Info("Listening for route connections on " + listening(host, addr))
+	if t := p.Cluster.TLS; t != nil && t.Insecure {
+		p.log.Warn("TLS certificate chain and hostname of solicited routes will not be verified. DO NOT USE IN PRODUCTION!")
+	}
 }

@@ -26,14 +26,18 @@ func writePid(file string) error {
 type portsFile struct {
 	Nats       []string `json:"nats,omitempty"`
 	Monitoring []string `json:"monitoring,omitempty"`
+	Cluster    []string `json:"cluster,omitempty"`
 }
 
+// listeners are where a server listens; nil where it does not.
+type listeners struct{ client, monitoring, cluster net.Addr }
+
 // writePorts stores the addresses in dir and returns the name of the file; "" when dir is "".
-func writePorts(dir string, client, monitoring net.Addr) (string, error) {
+func writePorts(dir string, l listeners) (string, error) {
 	if dir == "" {
 		return "", nil
 	}
-	p := portsFile{Nats: urls("nats", client), Monitoring: urls("http", monitoring)}
+	p := portsFile{Nats: urls("nats", l.client), Monitoring: urls("http", l.monitoring), Cluster: urls("nats", l.cluster)}
 	text, err := json.Marshal(p)
 	if err != nil {
 		return "", err

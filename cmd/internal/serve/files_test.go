@@ -28,7 +28,10 @@ func TestPidFileHoldsTheProcess(t *testing.T) {
 
 func TestPortsFileListsURLs(t *testing.T) {
 	dir := t.TempDir()
-	name, err := writePorts(dir, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4222}, &net.TCPAddr{IP: net.IPv4zero, Port: 8222})
+	name, err := writePorts(dir, listeners{
+		client: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4222}, monitoring: &net.TCPAddr{IP: net.IPv4zero, Port: 8222},
+		cluster: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6222},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +42,11 @@ func TestPortsFileListsURLs(t *testing.T) {
 	if err := json.Unmarshal([]byte(content(t, name)), &p); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Nats) != 1 || p.Nats[0] != "nats://127.0.0.1:4222" || len(p.Monitoring) == 0 || !strings.HasSuffix(p.Monitoring[0], ":8222") {
+	if len(p.Nats) != 1 || p.Nats[0] != "nats://127.0.0.1:4222" || len(p.Monitoring) == 0 || !strings.HasSuffix(p.Monitoring[0], ":8222") ||
+		len(p.Cluster) != 1 || p.Cluster[0] != "nats://127.0.0.1:6222" {
 		t.Errorf("got %+v", p)
 	}
-	if name, err := writePorts("", nil, nil); name != "" || err != nil {
+	if name, err := writePorts("", listeners{}); name != "" || err != nil {
 		t.Error(name, err)
 	}
 }

@@ -83,11 +83,11 @@ func (f *flags) register(set *flag.FlagSet) {
 	f.registerTexts(set)
 	f.registerNumbers(set)
 	f.registerSwitches(set)
-	for name := range strings.FieldsSeq("ms https_port r remote_syslog tlscert tlskey tlscacert routes cluster " +
-		"cluster_listen cluster_name cluster_advertise connect_retries") {
+	f.registerCluster(set)
+	for name := range strings.FieldsSeq("ms https_port r remote_syslog tlscert tlskey tlscacert") {
 		set.Func(name, "", func(string) error { return f.refuse(name) })
 	}
-	for name := range strings.FieldsSeq("s syslog tls tlsverify help_tls no_advertise") {
+	for name := range strings.FieldsSeq("s syslog tls tlsverify help_tls") {
 		set.BoolFunc(name, "", func(string) error { return f.refuse(name) })
 	}
 }
@@ -158,6 +158,31 @@ func (f *flags) switches(set *flag.FlagSet, names string, take func(*config.Conf
 			return nil
 		})
 	}
+}
+
+func (f *flags) registerCluster(set *flag.FlagSet) {
+	for name := range strings.FieldsSeq("cluster cluster_listen") {
+		set.Func(name, "", func(text string) error {
+			var listen config.Cluster
+			if err := listen.Listen(text); err != nil {
+				return err
+			}
+			f.settings = append(f.settings, func(c *config.Config) {
+				k := &c.Cluster
+				k.Host, k.Port, k.User, k.Password = listen.Host, listen.Port, listen.User, listen.Password
+			})
+			return nil
+		})
+	}
+	set.Func("routes", "", func(text string) error {
+		routes, err := config.ParseRoutes(text)
+		f.settings = append(f.settings, func(c *config.Config) { c.Cluster.Routes = routes })
+		return err
+	})
+	f.texts(set, "cluster_name", func(c *config.Config) *string { return &c.Cluster.Name })
+	f.texts(set, "cluster_advertise", func(c *config.Config) *string { return &c.Cluster.Advertise })
+	f.numbers(set, "connect_retries", func(c *config.Config, n int64) { c.Cluster.ConnectRetries = int(max(n, 0)) })
+	f.switches(set, "no_advertise", func(c *config.Config, on bool) { c.Cluster.NoAdvertise = on })
 }
 
 func (f *flags) registerSwitches(set *flag.FlagSet) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -27,6 +28,29 @@ func TestFlagsTakeOneDashOrTwoAndBothForms(t *testing.T) {
 	}
 }
 
+func TestClusterFlags(t *testing.T) {
+	for args, want := range map[string]config.Cluster{
+		"-cluster nats://h:6222":                                   {Host: "h", Port: 6222},
+		"--cluster_listen=nats://u:p%40@[::1]:-1":                  {Host: "::1", Port: -1, User: "u", Password: "p@"},
+		"-cluster nats://h:6222 -cluster_name c -cluster= -name x": {Name: "c"},
+		"-cluster h:1 -routes nats://a:1,,nats://u:p@b:2 --cluster_advertise=e:1 -no_advertise --connect_retries 3": {
+			Host: "h", Port: 1, Advertise: "e:1", NoAdvertise: true, ConnectRetries: 3,
+			Routes: []config.Route{{Address: "a:1"}, {Address: "b:2", User: "u", Password: "p"}},
+		},
+	} {
+		f, err := parseFlags(strings.Fields(args))
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		c := config.Config{Cluster: config.Cluster{User: "file", Password: "file"}}
+		f.apply(&c)
+		if !reflect.DeepEqual(c.Cluster, want) {
+			t.Errorf("%s gives %+v, want %+v", args, c.Cluster, want)
+		}
+	}
+}
+
 func TestLogFlags(t *testing.T) {
 	for args, want := range map[string][3]bool{
 		"-D": {true, false, false}, "-V": {false, true, false}, "-VV": {false, true, true}, "-DV": {true, true, false},
@@ -45,13 +69,13 @@ func TestLogFlags(t *testing.T) {
 }
 
 func TestWrongFlagsAreUsageErrors(t *testing.T) {
-	for _, args := range []string{"-foo", "-p", "-p x", "-js=perhaps"} {
+	for _, args := range []string{"-foo", "-p", "-p x", "-js=perhaps", "-cluster x", "-cluster nats://u@h:1", "-routes h:1"} {
 		if _, err := parseFlags(strings.Fields(args)); !errors.As(err, &usageError{}) {
 			t.Errorf("%q: got %v", args, err)
 		}
 	}
 	for args, want := range map[string]string{
-		"-cluster nats://x": "flag -cluster is", "-js -tls": "flag -tls is", "--routes=a": "flag -routes is", "-s": "flag -s is",
+		"-js -tls": "flag -tls is", "-s": "flag -s is",
 	} {
 		_, err := parseFlags(strings.Fields(args))
 		if err == nil || errors.As(err, &usageError{}) || !strings.HasPrefix(err.Error(), want+" not supported") {

@@ -112,6 +112,12 @@ func (p *process) start() (err error) {
 	if p.self, err = newIdentity(); err != nil {
 		return err
 	}
+	if p.JetStream.Enabled {
+		dir, _ := storeDir(&p.JetStream)
+		if p.self.server, err = serverID(dir); err != nil {
+			return err
+		}
+	}
 	announce(p.log, p.settings, p.self)
 	options, err := p.options()
 	if err != nil {
@@ -129,6 +135,7 @@ func (p *process) start() (err error) {
 		return errors.Join(err, p.monitor.close())
 	}
 	p.monitor.attach(p.host)
+	p.announceCluster()
 	if p.JetStream.Enabled {
 		if err := p.recover(); err != nil {
 			return errors.Join(err, p.host.Shutdown(), p.monitor.close())
@@ -143,7 +150,7 @@ func (p *process) start() (err error) {
 	if err := writePid(p.PidFile); err != nil {
 		return errors.Join(err, p.host.Shutdown(), p.monitor.close())
 	}
-	if p.ports, err = writePorts(p.PortsFileDir, p.host.Addr(), p.monitor.addr()); err != nil {
+	if p.ports, err = writePorts(p.PortsFileDir, listeners{p.host.Addr(), p.monitor.addr(), p.host.ClusterAddr()}); err != nil {
 		return errors.Join(err, p.host.Shutdown(), p.monitor.close())
 	}
 	p.log.Info("Server is ready")
@@ -183,6 +190,9 @@ func (p *process) options() (host.Options, error) {
 		Log:           p.log,
 		TraceBytes:    max(p.MaxTracedBytes, 0),
 	}
+	if o.Cluster, err = hostCluster(&p.Config); err != nil {
+		return o, err
+	}
 	if !p.JetStream.Enabled {
 		return o, nil
 	}
@@ -210,7 +220,11 @@ func newIdentity() (identity, error) {
 	if _, err := rand.Read(random[:]); err != nil {
 		return identity{}, err
 	}
-	return identity{id: id, seed: binary.LittleEndian.Uint64(random[:8]), boot: binary.LittleEndian.Uint64(random[8:])}, nil
+	server, err := randomID()
+	if err != nil {
+		return identity{}, err
+	}
+	return identity{server: server, id: id, seed: binary.LittleEndian.Uint64(random[:8]), boot: binary.LittleEndian.Uint64(random[8:])}, nil
 }
 
 // profiles are the modes of the --profile flag.

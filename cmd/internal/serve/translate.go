@@ -12,13 +12,15 @@ import (
 	"weir/node/auth"
 	"weir/node/config"
 	"weir/node/engine"
+	"weir/node/event"
 )
 
 // identity is what a process is, apart from its configuration.
 type identity struct {
-	id   string
-	seed uint64
-	boot uint64
+	id     string
+	seed   uint64
+	boot   uint64
+	server event.ServerID // of the data directory, or of the process without one
 }
 
 // nodeConfig translates the configuration into that of a node. The listening port is set by the host.
@@ -53,6 +55,8 @@ func nodeConfig(s *settings, self identity) (node.Config, error) {
 		SystemAccount: s.SystemAccount,
 		Seed:          self.seed,
 		Boot:          self.boot,
+		Server:        self.server,
+		Cluster:       clusterConfig(&s.Config),
 	}}
 	if s.ClientAdvertise != "" {
 		c.Engine.ConnectURLs = []string{advertised(s.ClientAdvertise, s.Port)}

@@ -40,6 +40,15 @@ Authorization options (visible in the list of processes; a configuration file is
         --pass <password>            Password required for connections
         --auth <token>               Authorization token required for connections
 
+Cluster options:
+        --cluster,
+        --cluster_listen <url>       Where other servers connect: nats://[user:password@]host:port (default: off)
+        --routes <urls>              Servers to connect to, separated by commas; from them it learns of the others
+        --cluster_name <name>        Name of the cluster
+        --cluster_advertise <addr>   Address to tell other servers instead of the one that it listens on
+        --no_advertise               Do not tell other servers where clients connect
+        --connect_retries <n>        How often to dial a server that others told of (default: always again)
+
 Profiling options:
         --profile <mode>             Write a profile until the server ends: cpu, mem, allocs, block, mutex, goroutine, trace
         --profile_dir <dir>          Directory for the profile (default: the current one)

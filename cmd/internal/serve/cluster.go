@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"weir/node/config"
+	"weir/node/engine"
+	"weir/node/host"
+)
+
+// unnamedCluster is the name of a cluster that has none. Only servers without streams may go without.
+const unnamedCluster = "default"
+
+// clusterConfig is what the engine knows of the cluster; the host adds what follows from ports.
+func clusterConfig(c *config.Config) engine.Cluster {
+	k := &c.Cluster
+	if k.Port == 0 {
+		return engine.Cluster{}
+	}
+	made := engine.Cluster{Name: k.Name, Expected: 1, Tags: c.ServerTags, User: k.User, Password: k.Password}
+	if made.Name == "" {
+		made.Name = unnamedCluster
+	}
+	for _, r := range k.Routes {
+		if !leadsHere(r.Address, k.Port) {
+			made.Expected++
+		}
+	}
+	if c.ClientAdvertise != "" && !k.NoAdvertise {
+		made.ClientURLs = []string{advertised(c.ClientAdvertise, c.Port)}
+	}
+	return made
+}
+
+// leadsHere reports whether a route leads to this very server: configurations commonly list all servers.
+func leadsHere(address string, port int) bool {
+	name, its, err := net.SplitHostPort(address)
+	if err != nil || its != strconv.Itoa(port) {
+		return false
+	}
+	ips, err := net.LookupIP(name)
+	if err != nil {
+		return false // then it is dialed, and found out
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, ip := range ips {
+		if ip.IsLoopback() || ip.IsUnspecified() {
+			return true
+		}
+		for _, a := range own {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hostCluster is what the host needs to connect to others; nil without cluster.
+func hostCluster(c *config.Config) (*host.Cluster, error) {
+	k := &c.Cluster
+	if k.Port == 0 {
+		return nil, nil
+	}
+	address := k.Host
+	if address == "" {
+		address = config.DefaultHost
+	}
+	made := &host.Cluster{
+		Listen: net.JoinHostPort(address, strconv.Itoa(max(k.Port, 0))), NoAdvertise: k.NoAdvertise, User: k.User, Password: k.Password,
+		Timeout: time.Duration(k.TimeoutNanos), WriteDeadline: time.Duration(k.WriteDeadlineNanos), Retries: k.ConnectRetries,
+	}
+	if k.Advertise != "" {
+		made.Advertise = advertised(k.Advertise, k.Port)
+	}
+	for _, r := range k.Routes {
+		made.Routes = append(made.Routes, host.Route{Address: r.Address, User: r.User, Password: r.Password})
+	}
+	if k.TLS == nil {
+		return made, nil
+	}
+	made.Timeout += time.Duration(k.TLS.TimeoutNanos)
+	var err error
+	made.ServerTLS, made.ClientTLS, err = clusterTLS(k.TLS)
+	return made, err
+}
+
+// clusterTLS makes the two sides of connections between servers. Each server is both, so both show a certificate and
+// check the other's.
+func clusterTLS(t *config.TLS) (server, client *tls.Config, err error) {
+	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("error parsing X509 certificate/key pair of the cluster: %w", err)
+	}
+	var authorities *x509.CertPool // nil: those of the machine
+	if t.CAFile != "" {
+		text, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, nil, fmt.Errorf("authorities of the cluster: %w", err)
+		}
+		authorities = x509.NewCertPool()
+		if !authorities.AppendCertsFromPEM(text) {
+			return nil, nil, fmt.Errorf("failed to parse root certificate from %q", t.CAFile)
+		}
+	}
+	oldest := uint16(tls.VersionTLS12)
+	if t.MinVersion == "1.3" {
+		oldest = tls.VersionTLS13
+	}
+	server = &tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: authorities, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: oldest,
+	}
+	client = &tls.Config{
+		Certificates: []tls.Certificate{pair}, RootCAs: authorities, MinVersion: oldest, InsecureSkipVerify: t.Insecure,
+	}
+	return server, client, nil
+}

@@ -1,0 +1,170 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"weir/node/event"
+	"weir/transport/peerwire"
+	"weir/transport/tcp"
+)
+
+// route is a server that is dialed whenever there is no session with it.
+type route struct {
+	Route
+	configured bool
+	// id is the server that was last found there; 0 before. Guarded by Host.mu.
+	id event.ServerID
+}
+
+// addRoute begins to dial an address. Host.mu is held.
+func (l *links) addRoute(r *route) {
+	if l.routes[r.Address] != nil || l.context.Err() != nil {
+		return
+	}
+	l.routes[r.Address] = r
+	l.running.Add(1)
+	go l.keep(r)
+}
+
+// learn begins to dial the servers that another one told of. Host.mu is held.
+func (l *links) learn(s *session) {
+	learned := len(l.routes) - len(l.options.Routes)
+	for _, address := range append([]string{s.hello.Address}, s.hello.Addresses...) {
+		if address == "" || address == l.host.options.Node.Engine.Cluster.Address || learned >= LearnedMax {
+			continue
+		}
+		if l.routes[address] != nil {
+			continue
+		}
+		r := &route{Route: Route{Address: address}}
+		if address == s.hello.Address {
+			r.id = s.hello.ID
+		}
+		l.addRoute(r)
+		learned++
+	}
+}
+
+// keep dials a server as long as this one runs and there is no session with it.
+func (l *links) keep(r *route) {
+	defer l.running.Done()
+	wait, failures := time.Duration(0), 0
+	for l.sleep(jitter(wait)) && l.waitWithout(r) {
+		err := l.dial(r)
+		var refused *refusal
+		switch {
+		case err == nil:
+			wait, failures = RedialMin, 0
+			continue
+		case errors.As(err, &refused) && refused.code == peerwire.RefusedSelf:
+			return // for good: it is this server
+		case errors.As(err, &refused) && refused.code == peerwire.RefusedDuplicate:
+			failures = 0 // there is or will be a session
+		default:
+			failures++
+			l.unreachable(r, failures, err)
+		}
+		wait = min(max(2*wait, RedialMin), RedialMax)
+		if !r.configured && l.options.Retries > 0 && failures >= l.options.Retries {
+			l.forget(r)
+			return
+		}
+	}
+}
+
+// jitter keeps servers that lost each other at the same time from dialing each other at the same time for ever.
+func jitter(d time.Duration) time.Duration {
+	if d == 0 {
+		return 0
+	}
+	return d/2 + rand.N(d)
+}
+
+func (l *links) forget(r *route) {
+	l.host.mu.Lock()
+	defer l.host.mu.Unlock()
+	delete(l.routes, r.Address)
+}
+
+// unreachable tells the operator of a failed attempt.
+func (l *links) unreachable(r *route, attempt int, err error) {
+	if l.context.Err() != nil {
+		return
+	}
+	line := fmt.Sprintf("Error trying to connect to route %s (attempt %d): %v", r.Address, attempt, err)
+	if attempt == 1 {
+		l.host.options.Log.Error(line)
+		return
+	}
+	l.host.options.Log.Debug(line)
+}
+
+// waitWithout waits until there is no session with the server of the route; it reports false when this server ends.
+func (l *links) waitWithout(r *route) bool {
+	for {
+		l.host.mu.Lock()
+		covered := r.id != 0 && (l.sessions[r.id] != nil || !r.configured && l.dialedAnyway(r))
+		changed := l.changed
+		l.host.mu.Unlock()
+		if !covered {
+			return l.context.Err() == nil
+		}
+		select {
+		case <-changed:
+		case <-l.context.Done():
+			return false
+		}
+	}
+}
+
+// dialedAnyway reports whether a route of the configuration leads to the same server. Host.mu is held.
+func (l *links) dialedAnyway(r *route) bool {
+	for _, other := range l.routes {
+		if other.configured && other.id == r.id {
+			return true
+		}
+	}
+	return false
+}
+
+// dial makes a session with the server of a route and runs it to its end.
+func (l *links) dial(r *route) error {
+	o := l.peerOptions(l.options.ClientTLS)
+	if o.TLS != nil {
+		o.TLS = o.TLS.Clone()
+		o.TLS.ServerName = l.tlsName(r)
+	}
+	conn, err := tcp.DialPeer(l.context, r.Address, o)
+	if err != nil {
+		return err
+	}
+	undo := l.closeAtEnd(conn)
+	defer undo()
+	s, err := l.introduceTo(conn, r)
+	if err != nil {
+		conn.Close(err)
+		return err
+	}
+	l.run(s)
+	return nil
+}
+
+// tlsName is the name that the certificate of a dialed server has to bear: the host of its address. Addresses that
+// were learned are often numbers, which certificates rarely name; for these the first name of the configuration counts.
+func (l *links) tlsName(r *route) string {
+	host, _, _ := net.SplitHostPort(r.Address)
+	if r.configured || net.ParseIP(host) == nil {
+		return host
+	}
+	for _, configured := range l.options.Routes {
+		name, _, _ := net.SplitHostPort(configured.Address)
+		if net.ParseIP(name) == nil {
+			return name
+		}
+	}
+	return host
+}

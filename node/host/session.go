@@ -1,0 +1,180 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"weir/node/event"
+	"weir/transport/peerwire"
+)
+
+var errReplaced = errors.New("another connection of the two servers took its place")
+
+// begin makes a connection the session with its server, in place of the one that there may be, and tells the engine. The
+// last greeting of the handshake, when this server is to send it, goes before everything else. Host.mu is held, and
+// released.
+func (l *links) begin(s *session, last *peerwire.Greeting) error {
+	h := l.host
+	if err := s.conn.Start(last); err != nil {
+		h.mu.Unlock()
+		return err
+	}
+	before := l.sessions[s.hello.ID]
+	h.nextID++
+	s.rid, s.started = h.nextID, time.Now()
+	l.sessions[s.hello.ID] = s
+	l.learn(s)
+	l.tell()
+	inputs := []event.Input{{Kind: event.PeerUp, Peer: s.hello.ID, Hello: s.hello}}
+	if before != nil {
+		inputs = slices.Insert(inputs, 0, event.Input{Kind: event.PeerDown, Peer: s.hello.ID})
+	}
+	l.touched = append(l.touched, s.conn)
+	h.options.Log.Info(fmt.Sprintf("%s - Route connection created - Remote: %s", s.name(), s.hello.Name))
+	h.stepLocked(false, inputs...)
+	if before != nil {
+		before.conn.Close(errReplaced)
+	}
+	return nil
+}
+
+// tell wakes whoever waits for a change of the sessions. Host.mu is held.
+func (l *links) tell() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// run brings the frames of a session to the engine until it ends.
+func (l *links) run(s *session) {
+	h := l.host
+	err := s.conn.Run(func(frames []byte) {
+		h.mu.Lock()
+		if l.sessions[s.hello.ID] != s || h.ended {
+			h.mu.Unlock() // what comes after the end of the session is not the engine's
+			return
+		}
+		h.stepLocked(true, event.Input{Kind: event.FromPeer, Peer: s.hello.ID, Frames: frames})
+	})
+	h.options.Log.Info(fmt.Sprintf("%s - Router connection closed: %s - Remote: %s", s.name(), why(err), s.hello.Name))
+	h.mu.Lock()
+	if l.sessions[s.hello.ID] != s {
+		h.mu.Unlock()
+		return
+	}
+	delete(l.sessions, s.hello.ID)
+	l.tell()
+	if h.ended {
+		h.mu.Unlock()
+		return
+	}
+	h.stepLocked(false, event.Input{Kind: event.PeerDown, Peer: s.hello.ID})
+}
+
+// why is the end of a connection in words for operators.
+func why(err error) string {
+	switch {
+	case errors.Is(err, errEnding):
+		return "Server Shutdown"
+	case errors.Is(err, io.EOF):
+		return "closed by the other server"
+	}
+	return err.Error()
+}
+
+// SendPeers queues frames for other servers; they are flushed after the step. Without a session they are lost, as the
+// engine expects.
+func (n *network) SendPeers(out []event.PeerOut) {
+	if n.links == nil {
+		return
+	}
+	for i := range out {
+		if s := n.links.sessions[out[i].To]; s != nil {
+			s.conn.Queue(out[i].Frames)
+			n.links.touched = append(n.links.touched, s.conn)
+		}
+	}
+}
+
+// release takes written buffers back for the node.
+func (h *Host) release(buffer []byte) {
+	if cap(buffer) == 0 || cap(buffer) > SpareBytesMax {
+		return
+	}
+	h.writtenMu.Lock()
+	defer h.writtenMu.Unlock()
+	if len(h.spare) < SpareMax {
+		h.spare = append(h.spare, buffer[:0])
+	}
+}
+
+// RouteInfo is a session with another server as operators see it.
+type RouteInfo struct {
+	// RID is the number of the connection; ID and Name are the other server's.
+	RID  uint64
+	ID   event.ServerID
+	Name string
+	// Address is the other side, "host:port".
+	Address string
+	// Solicited says that this server dialed, Configured that it did so because of its configuration.
+	Solicited, Configured bool
+	// StartNanos and LastNanos are when the session began and when something came, in unix nanoseconds.
+	StartNanos, LastNanos int64
+	// What has gone over the connection, and how many bytes wait to be written.
+	FramesIn, FramesOut, BytesIn, BytesOut int64
+	Pending                                int
+}
+
+// Routes lists the sessions with other servers in the order of their numbers.
+func (h *Host) Routes() []RouteInfo {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.links == nil {
+		return nil
+	}
+	var list []RouteInfo
+	for _, s := range h.links.sessions {
+		t := s.conn.Traffic()
+		list = append(list, RouteInfo{
+			RID: uint64(s.rid), ID: s.hello.ID, Name: s.hello.Name, Address: s.conn.Address().String(), Solicited: s.solicited,
+			Configured: s.route != nil && s.route.configured, StartNanos: s.started.UnixNano(), LastNanos: t.LastNanos,
+			FramesIn: t.FramesIn, FramesOut: t.FramesOut, BytesIn: t.BytesIn, BytesOut: t.BytesOut, Pending: t.Pending,
+		})
+	}
+	slices.SortFunc(list, func(a, b RouteInfo) int { return int(a.RID) - int(b.RID) })
+	return list
+}
+
+// hello is how the server introduces itself; its password goes only to whom it dials.
+func (h *Host) hello() peerwire.Hello {
+	c := &h.options.Node.Engine.Cluster
+	return peerwire.Hello{
+		Version: peerwire.Version, ID: h.options.Node.Engine.Server, Name: h.options.Node.Engine.ServerName, Cluster: c.Name, Address: c.Address,
+		ClientURLs: c.ClientURLs, Tags: c.Tags, JetStream: h.options.Node.Engine.JetStream.Enabled, Expected: c.Expected,
+		User: c.User, Password: c.Password,
+	}
+}
+
+// clientURLs are where clients reach the server: at the host that it listens on, or at all addresses of the machine.
+func clientURLs(listen string, port int) []string {
+	name, _, err := net.SplitHostPort(listen)
+	format := func(host string) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+	if ip := net.ParseIP(name); err == nil && name != "" && (ip == nil || !ip.IsUnspecified()) {
+		return []string{format(name)}
+	}
+	own, err := net.InterfaceAddrs()
+	var list []string
+	for _, a := range own {
+		if n, ok := a.(*net.IPNet); ok && err == nil && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			list = append(list, format(n.IP.String()))
+		}
+	}
+	if len(list) == 0 {
+		return []string{format("127.0.0.1")}
+	}
+	return list
+}
