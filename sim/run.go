@@ -118,6 +118,7 @@ func (r *run) phases() []verdict.Finding {
 	r.load.Start()
 	r.world.RunUntil(heal, r.stopped)
 	r.world.Heal()
+	r.world.Retire(r.plan.Gone)
 	r.phase(1)
 	r.world.RunUntil(heal+OperationsMax, func() bool { return r.load.Done() || r.stopped() })
 	if f := r.trouble("operations", r.load.Done()); f != nil {
@@ -171,7 +172,7 @@ func (r *run) trouble(what string, done bool) []verdict.Finding {
 		return nil
 	default:
 		finding.Class = "no-progress"
-		finding.Detail = fmt.Sprintf("%s did not come to rest; node up: %v;%s", what, r.world.Up(), r.load.Waiting())
+		finding.Detail = fmt.Sprintf("%s did not come to rest; nodes up: %d;%s", what, r.world.Up(), r.load.Waiting())
 	}
 	return []verdict.Finding{finding}
 }

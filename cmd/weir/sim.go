@@ -19,8 +19,8 @@ func simCommand() *cobra.Command {
 	var swarm string
 	c := &cobra.Command{
 		Use:   "sim",
-		Short: "Simulate the server under faults, from seeds",
-		Long: "Runs the server in a simulated world, with virtual time, network and disk, under simulated clients and\n" +
+		Short: "Simulate servers under faults, from seeds",
+		Long: "Runs one server or a cluster in a simulated world, with virtual time, network and disk, under simulated clients and\n" +
 			"faults drawn from a seed, and judges what the clients saw. The last line is \"COUNT passed, 0 failed\" and\n" +
 			"the exit code 0; or each failing seed is named with the one command that replays it, and the exit code is 1.\n\n" +
 			"With --plant NAME the server carries a deliberate fault: the run ends with \"caught by seed S\" and exit code\n" +
@@ -39,7 +39,7 @@ func simCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.IntVar(&o.Nodes, "nodes", 1, "nodes of the cluster; this version simulates one")
+	flags.IntVar(&o.Nodes, "nodes", 0, "servers of the cluster (default: 3 for deliberate faults of clusters, else 1)")
 	flags.Uint64Var(&o.Seeds, "seeds", 500, "number of seeds")
 	flags.Uint64Var(&o.From, "from", 0, "first seed")
 	flags.IntVar(&o.Procs, "procs", runtime.NumCPU(), "runs at the same time")

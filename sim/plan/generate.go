@@ -13,6 +13,8 @@ import (
 type Options struct {
 	// Plant is put into the plan.
 	Plant string
+	// Nodes is the number of servers; 0 is one.
+	Nodes int
 	// Swarm says whether half of the seeds draw which kinds of faults and operations they use at all (swarm testing,
 	// Groce et al. 2012). Without it every seed uses a tuned profile.
 	Swarm bool
@@ -61,12 +63,7 @@ func tuned() []profile {
 func Generate(seed uint64, options Options) *Plan {
 	r := keyed.Key(seed).Rand("plan")
 	p := &Plan{V: Version, Seed: seed, Plant: options.Plant}
-	var chosen profile
-	if options.Swarm && r.Chance(500) {
-		chosen = swarm(r)
-	} else {
-		chosen = keyed.Pick(r, tuned()...)
-	}
+	chosen := p.choose(r, options)
 	p.Profile = chosen.name
 	p.Porcupine = r.Chance(100)
 	p.knobs(r)
@@ -74,6 +71,9 @@ func Generate(seed uint64, options Options) *Plan {
 		p.Node.CheckpointBytes, p.Node.CacheBytes = 1<<10, 1
 	}
 	p.streams(r)
+	if options.Nodes > 1 {
+		p.cluster(r, options.Nodes)
+	}
 	p.consumers(r)
 	p.Clients = r.Between(3, 9)
 	count := max(10, chosen.ops/2+r.Below(chosen.ops))
@@ -85,7 +85,28 @@ func Generate(seed uint64, options Options) *Plan {
 	if p.Porcupine {
 		p.calm()
 	}
+	if p.Nodes > 1 {
+		if r.Chance(200) {
+			p.Gone = 1 << r.Below(p.Nodes)
+		}
+		p.victims(r)
+	}
 	return p
+}
+
+// choose picks the profile of the plan.
+func (p *Plan) choose(r *keyed.Rand, options Options) profile {
+	swarms := options.Swarm && r.Chance(500)
+	switch {
+	case options.Nodes > 1 && swarms:
+		return swarm(r, allClusterFaults, allClusterOps, everyClusterOp())
+	case options.Nodes > 1:
+		return keyed.Pick(r, clusterTuned()...)
+	case swarms:
+		return swarm(r, allFaults, allOps, everyOp())
+	default:
+		return keyed.Pick(r, tuned()...)
+	}
 }
 
 // porcupineFaults bounds the faults of a plan for the second judge.
@@ -94,22 +115,21 @@ const porcupineFaults = 3
 // calm leaves out what makes many outcomes unknown, which the second judge's search cannot bear.
 func (p *Plan) calm() {
 	p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool {
-		return f.Kind == FaultError || f.Kind == FaultNoSpace || f.Kind == FaultRot || f.Kind == FaultPause
+		return f.Kind == FaultError || f.Kind == FaultNoSpace || f.Kind == FaultRot || f.Kind == FaultPause || f.Kind == FaultWipe
 	})
 	p.Faults = p.Faults[:min(len(p.Faults), porcupineFaults)]
 }
 
 // swarm draws which kinds are on at all, each with one half, and their weights.
-func swarm(r *keyed.Rand) profile {
+func swarm(r *keyed.Rand, faults, ops []string, base map[string]int) profile {
 	s := profile{name: "swarm", faults: r.Below(12), ops: r.LogBetween(40, 320), kinds: map[string]int{}, mix: map[string]int{}}
-	for _, kind := range allFaults {
+	for _, kind := range faults {
 		weight := r.Between(1, 20)
-		if r.Chance(500) && (kind != FaultRot || r.Chance(300)) {
+		if r.Chance(500) && (kind != FaultRot && kind != FaultWipe || r.Chance(300)) {
 			s.kinds[kind] = weight
 		}
 	}
-	base := everyOp()
-	for _, kind := range allOps {
+	for _, kind := range ops {
 		weight := r.Between(1, 2*base[kind])
 		if r.Chance(500) || kind == OpPub {
 			s.mix[kind] = weight
@@ -223,7 +243,7 @@ const idReuse = 250
 
 func (p *Plan) operations(r *keyed.Rand, chosen *profile, count int) {
 	mix := make(map[string]int, len(chosen.mix))
-	for _, kind := range allOps {
+	for _, kind := range allClusterOps {
 		mix[kind] = chosen.mix[kind]
 	}
 	if len(p.Consumers) == 0 {
@@ -231,6 +251,11 @@ func (p *Plan) operations(r *keyed.Rand, chosen *profile, count int) {
 	}
 	gap := r.LogBetween(500, 60_000) // microseconds
 	at, burst := 0, 0
+	if p.Nodes > 1 {
+		// A cluster forms first, and its faults need time to have consequences.
+		gap = r.LogBetween(4_000, 80_000)
+		at = int(p.Cluster.TickMillis) * p.Cluster.ElectionTicks * 3000
+	}
 	ids := 0
 	for range count {
 		if burst == 0 {
@@ -242,7 +267,7 @@ func (p *Plan) operations(r *keyed.Rand, chosen *profile, count int) {
 			burst--
 		}
 		op := Op{
-			AtMillis: int64(at / 1000), Client: r.Below(p.Clients), Kind: draw(r, allOps, mix),
+			AtMillis: int64(at / 1000), Client: r.Below(p.Clients), Kind: draw(r, allClusterOps, mix),
 			Stream: r.Below(len(p.Streams)),
 		}
 		stream := &p.Streams[op.Stream]
@@ -259,6 +284,8 @@ func (p *Plan) operations(r *keyed.Rand, chosen *profile, count int) {
 			}
 		case OpUpdate:
 			op.Key = 0
+		case OpStepDown, OpScale, OpPeerRemove:
+			p.administer(r, &op)
 		case OpSeq, OpDelete:
 			op.Key, op.Delta = 0, r.Exp(6)
 		case OpScratch:
@@ -313,11 +340,15 @@ func (p *Plan) faults(r *keyed.Rand, chosen *profile) {
 		return
 	}
 	for range r.Below(2*chosen.faults + 1) {
-		kind := draw(r, allFaults, chosen.kinds)
+		kind := draw(r, allClusterFaults, chosen.kinds)
 		if kind == "" {
 			return
 		}
-		p.Faults = append(p.Faults, p.fault(r, kind))
+		f := p.fault(r, kind)
+		if p.Nodes > 1 {
+			p.aim(r, &f)
+		}
+		p.Faults = append(p.Faults, f)
 	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.AtMillis, b.AtMillis) })
 	for i := range p.Faults {
@@ -331,6 +362,7 @@ const sparesLog = 500
 func (p *Plan) fault(r *keyed.Rand, kind string) Fault {
 	f := Fault{AtMillis: int64(20 + r.Below(int(p.HealMillis))), Kind: kind}
 	switch kind {
+	case FaultPartition, FaultGray, FaultLoss, FaultSessions, FaultWipe: // aim draws the rest
 	case FaultCrash:
 		f.DurMillis = int64(r.LogBetween(1, 1_000))
 		f.Disk = keyed.Pick(r, memfs.Strategies()...).String()

@@ -17,6 +17,8 @@ const Version = 1
 
 // Bounds of what a plan may hold; they bound the memory and the time of a run.
 const (
+	// NodesMax bounds the machines.
+	NodesMax = 9
 	// ClientsMax bounds the clients.
 	ClientsMax = 64
 	// OpsMax bounds the operations.
@@ -41,10 +43,15 @@ type Plan struct {
 	Porcupine bool `json:"porcupine,omitempty"`
 	// Tie is how events of one instant are ordered: "fifo", "random" or "priorities".
 	Tie string `json:"tie"`
-	// Node, Net and Disk are the knobs of the world.
-	Node Node `json:"node"`
-	Net  Net  `json:"net"`
-	Disk Disk `json:"disk"`
+	// Nodes is the number of servers that found the cluster; 0 or 1 is a single server. Spares are further machines, which
+	// join when a fault says so.
+	Nodes  int `json:"nodes,omitempty"`
+	Spares int `json:"spares,omitempty"`
+	// Cluster, Node, Net and Disk are the knobs of the world.
+	Cluster Cluster `json:"cluster,omitzero"`
+	Node    Node    `json:"node"`
+	Net     Net     `json:"net"`
+	Disk    Disk    `json:"disk"`
 	// Streams and Consumers are created before the first operation, by the API.
 	Streams   []Stream   `json:"streams"`
 	Consumers []Consumer `json:"consumers,omitempty"`
@@ -54,8 +61,10 @@ type Plan struct {
 	Ops []Op `json:"ops"`
 	// Faults are what goes wrong, in the order of their times.
 	Faults []Fault `json:"faults,omitempty"`
-	// HealMillis is when faults end; then the run must come to rest within bounds.
-	HealMillis int64 `json:"heal_ms"`
+	// HealMillis is when faults end; then the run must come to rest within bounds. Gone is the set of servers that end then
+	// and never come back.
+	HealMillis int64  `json:"heal_ms"`
+	Gone       uint64 `json:"gone,omitempty"`
 }
 
 // Node holds the knobs of the node.
@@ -68,6 +77,29 @@ type Node struct {
 	CacheBytes      int `json:"cache_bytes"`
 	// DriftPPM is how much faster than true time the monotone clock runs, in millionths.
 	DriftPPM int64 `json:"drift_ppm,omitempty"`
+}
+
+// Cluster holds the knobs of a cluster.
+type Cluster struct {
+	// TickMillis is the time between two ticks of Raft, ElectionTicks how many without a leader make a follower campaign,
+	// LogTailBytes what a group keeps in memory for followers that lag behind.
+	TickMillis    int64 `json:"tick_ms"`
+	ElectionTicks int   `json:"election_ticks"`
+	LogTailBytes  int   `json:"log_tail_bytes"`
+	// LatencyMinMicros and LatencyMeanMicros shape the delay between servers: a minimum and an exponential part.
+	LatencyMinMicros  int64 `json:"lat_min_us"`
+	LatencyMeanMicros int64 `json:"lat_mean_us"`
+	// LossPerMille, DupPerMille and LatePerMille are how often a datagram is lost, repeated, or late by LateMeanMillis.
+	LossPerMille   uint64 `json:"loss_pm,omitempty"`
+	DupPerMille    uint64 `json:"dup_pm,omitempty"`
+	LatePerMille   uint64 `json:"late_pm,omitempty"`
+	LateMeanMillis int64  `json:"late_mean_ms,omitempty"`
+	// ResetPerMille is how often an ordered frame is lost, and its session with it.
+	ResetPerMille uint64 `json:"reset_pm,omitempty"`
+	// Ordered keeps everything between two servers in order, as one connection does.
+	Ordered bool `json:"ordered,omitempty"`
+	// DriftsPPM are how much faster than true time the monotone clocks of the servers run, in millionths.
+	DriftsPPM []int64 `json:"drifts_ppm,omitempty"`
 }
 
 // Net holds the knobs of the connections.
@@ -104,6 +136,8 @@ type Stream struct {
 	// MaxAgeMillis and WindowMillis are the age limit and the duplicate window; 0 is no limit and the default window.
 	MaxAgeMillis int64 `json:"max_age_ms,omitempty"`
 	WindowMillis int64 `json:"window_ms,omitempty"`
+	// Replicas is how many servers hold the stream at first; 0 is one.
+	Replicas int `json:"replicas,omitempty"`
 	// KV says that the stream is configured as a bucket.
 	KV bool `json:"kv,omitempty"`
 }
@@ -155,6 +189,11 @@ const (
 	OpScratch = "scratch"
 	// OpUpdate gives the stream another description.
 	OpUpdate = "update"
+	// OpStepDown asks the leader of stream T to step down, for server N-1 unless N is 0. OpScale asks for N replicas,
+	// OpPeerRemove to take the replica from server N.
+	OpStepDown   = "stepdown"
+	OpScale      = "scale"
+	OpPeerRemove = "peer-remove"
 	// OpWatch watches key K (-1: all) of stream T with an ordered push consumer until the connection ends.
 	OpWatch = "watch"
 )
@@ -214,6 +253,30 @@ const (
 	// FaultRot damages a byte of the files named in Disk ("log", "blocks", "checkpoint") while the node is down. A node
 	// that then refuses to serve, and says so, is right.
 	FaultRot = "rot"
+	// FaultWipe ends the process and empties the disk; what starts after DurMillis is a new server of the same name.
+	FaultWipe = "wipe"
+	// FaultJoin starts a spare machine.
+	FaultJoin = "join"
+	// FaultPartition cuts links between servers for DurMillis, in the Shape named in On. N, when it is not 0, lets it come
+	// and go every N milliseconds. Hold keeps sessions from breaking meanwhile: nothing passes and nobody is told.
+	FaultPartition = "partition"
+	// FaultGray multiplies the latency of links by N for DurMillis, FaultLoss loses N of 1000 datagrams.
+	FaultGray = "gray"
+	FaultLoss = "loss"
+	// FaultSessions breaks the sessions of servers with all others.
+	FaultSessions = "sessions"
+)
+
+// The shapes of faults between servers. Nodes says which servers they are about.
+const (
+	// ShapeBoth is both directions between those and the others, ShapeOut only from them, ShapeIn only to them.
+	ShapeBoth = ""
+	ShapeOut  = "out"
+	ShapeIn   = "in"
+	// ShapeBridge leaves those connected with everybody and splits the others in two.
+	ShapeBridge = "bridge"
+	// ShapeRing leaves every server with two neighbours, of three one in the middle.
+	ShapeRing = "ring"
 )
 
 // Fault is one thing that goes wrong.
@@ -225,6 +288,41 @@ type Fault struct {
 	N         int64  `json:"n,omitempty"`
 	On        string `json:"on,omitempty"`
 	Again     uint64 `json:"again,omitempty"`
+	// Nodes is the set of servers, bit i being the i-th; 0 is the first one. Leads, when it is not 0, adds the server that
+	// leads that group when the fault begins.
+	Nodes uint64 `json:"nodes,omitempty"`
+	Leads uint64 `json:"leads,omitempty"`
+	Hold  bool   `json:"hold,omitempty"`
+}
+
+// Between says whether the fault is about links between servers.
+func (f *Fault) Between() bool {
+	switch f.Kind {
+	case FaultPartition, FaultGray, FaultLoss, FaultSessions:
+		return true
+	}
+	return false
+}
+
+// Machines is the number of machines of the run.
+func (p *Plan) Machines() int { return max(p.Nodes, 1) + p.Spares }
+
+// Drift is how much faster than true time the monotone clock of a machine runs, in millionths.
+func (p *Plan) Drift(node int) int64 {
+	if node < len(p.Cluster.DriftsPPM) {
+		return p.Cluster.DriftsPPM[node]
+	}
+	return p.Node.DriftPPM
+}
+
+// Drifts says whether a monotone clock runs at another rate than true time.
+func (p *Plan) Drifts() bool {
+	for node := range p.Machines() {
+		if p.Drift(node) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ErrInvalid is wrapped by the errors of Decode for plans that cannot be run.
@@ -262,6 +360,10 @@ func (p *Plan) Validate() error {
 	switch {
 	case p.V != Version:
 		return fmt.Errorf("%w: version %d, want %d", ErrInvalid, p.V, Version)
+	case p.Nodes < 0 || p.Spares < 0 || p.Machines() > NodesMax:
+		return fmt.Errorf("%w: %d nodes and %d spares, want at most %d", ErrInvalid, p.Nodes, p.Spares, NodesMax)
+	case p.Machines() > 1 && p.Cluster.TickMillis <= 0:
+		return fmt.Errorf("%w: a cluster with ticks of %d ms", ErrInvalid, p.Cluster.TickMillis)
 	case p.Clients < 1 || p.Clients > ClientsMax:
 		return fmt.Errorf("%w: %d clients, want 1 to %d", ErrInvalid, p.Clients, ClientsMax)
 	case len(p.Ops) > OpsMax || len(p.Faults) > FaultsMax:

@@ -17,8 +17,8 @@ type Event struct {
 	At int64
 	// Kind says what happens.
 	Kind uint8
-	// Gen is the incarnation that the event belongs to; the owner drops events of older ones.
-	Gen uint32
+	// Node is the server that the event belongs to, and Gen its incarnation; the owner drops events of older ones.
+	Node, Gen uint32
 	// Conn and N are identifiers.
 	Conn, N uint64
 	// Bytes are data on their way.
@@ -73,9 +73,9 @@ func (q *Queue) Push(e Event) {
 	case FIFO:
 		e.tie = 0
 	case Random:
-		e.tie = q.key.Draw("tie", uint64(e.At), uint64(e.Kind), e.Conn, e.N)
+		e.tie = q.key.Draw("tie", uint64(e.At), uint64(e.Kind)<<32|uint64(e.Node), e.Conn, e.N)
 	case Priorities:
-		e.tie = q.key.Draw("priority", uint64(e.Kind), e.Conn, q.seq/epochEvents)
+		e.tie = q.key.Draw("priority", uint64(e.Kind)<<32|uint64(e.Node), e.Conn, q.seq/epochEvents)
 	default:
 		assert.Unreachable("tie mode", uint64(q.mode))
 	}

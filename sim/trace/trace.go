@@ -29,9 +29,9 @@ const (
 	DiskStart Code = 6
 	// DiskEnd: worker A ended a batch; B is the number of completions.
 	DiskEnd Code = 7
-	// Boot: incarnation A of the node started; B is its recovered digest.
+	// Boot: the node with the life A (the machine in the upper half, its incarnation in the lower one) started.
 	Boot Code = 8
-	// Crash: incarnation A of the node ended; B is the survival strategy of the disk, offset by one (0: the process only).
+	// Crash: the node with the life A ended; B is the survival strategy of the disk, offset by one (0: the process only).
 	Crash Code = 9
 	// Fault: fault A of the plan began.
 	Fault Code = 10
@@ -51,12 +51,23 @@ const (
 	Digest Code = 17
 	// Phase: the run entered phase A (1: faults are healed, 2: read back, 3: done).
 	Phase Code = 18
+	// ToPeer: frames left a server for machine B; A is its life: the machine in the upper half, the incarnation in the
+	// lower one.
+	ToPeer Code = 19
+	// FromPeer: frames of machine B reached the server with the life A.
+	FromPeer Code = 20
+	// PeerUp, PeerDown: the server with the life A learned that a session with machine B began or broke.
+	PeerUp   Code = 21
+	PeerDown Code = 22
+	// Role: a replica of the server with the life A has another role or term; B is the group, the text says which.
+	Role Code = 23
 )
 
 // String names the code.
 func (c Code) String() string {
 	names := [...]string{"?", "to-node", "to-client", "opened", "closed", "woke", "disk-start", "disk-end", "boot", "crash",
-		"fault", "fault-end", "call", "return", "unknown", "deliver", "log", "digest", "phase"}
+		"fault", "fault-end", "call", "return", "unknown", "deliver", "log", "digest", "phase",
+		"to-peer", "from-peer", "peer-up", "peer-down", "role"}
 	if int(c) < len(names) {
 		return names[c]
 	}

@@ -127,7 +127,7 @@ func (o *observed) answered() {
 			}
 		}
 	}
-	steady := !stepsClock(o.plan) && o.plan.Node.DriftPPM == 0 && len(o.spec.BackoffMillis) == 0
+	steady := !stepsClock(o.plan) && !o.plan.Drifts() && len(o.spec.BackoffMillis) == 0
 	for _, d := range o.deliveries {
 		if at, ok := confirmed[d.StreamSeq]; ok && d.Asked > at {
 			o.fail("consumer-redelivered", d.At, "sequence %d was acknowledged, confirmed at %d, and delivered to a request of %d",

@@ -88,7 +88,7 @@ func Rules(p *plan.Plan, stream int) *check.Rules {
 			window = min(window, s.MaxAgeMillis)
 		}
 	}
-	forgets := window < p.HealMillis+restMillis && window != defaultWindowMillis || stepsClock(p) || p.Node.DriftPPM != 0
+	forgets := window < p.HealMillis+restMillis && window != defaultWindowMillis || stepsClock(p) || p.Drifts()
 	return &check.Rules{
 		Name: s.Name, MaxMsgs: s.MaxMsgs, MaxMsgsPerSubject: s.MaxMsgsPerSubject,
 		Vanishes: s.MaxBytes != 0 || s.MaxAgeMillis != 0,

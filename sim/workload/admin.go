@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"weir/linearizability/history"
-	"weir/sim/plan"
 )
 
 // retryAfter is how long the administrator waits before it repeats a request.
@@ -41,7 +40,7 @@ func (l *Workload) createStream(i int) {
 		return
 	}
 	s := &l.plan.Streams[i]
-	l.ask(request{subject: "$JS.API.STREAM.CREATE." + s.Name, body: streamConfig(s, "")}, func(m *message) {
+	l.ask(request{subject: "$JS.API.STREAM.CREATE." + s.Name, body: l.streamConfig(i, "")}, func(m *message) {
 		if refused(m) && !l.world.Rotten() { // Damage is not mended by trying again.
 			l.later(func() { l.createStream(i) })
 			return
@@ -57,11 +56,12 @@ func refused(m *message) bool {
 	return json.Unmarshal(m.payload, &answer) != nil || answer.Error != nil
 }
 
-// streamConfig is the body of STREAM.CREATE and STREAM.UPDATE.
-func streamConfig(s *plan.Stream, description string) []byte {
+// streamConfig is the body of STREAM.CREATE and STREAM.UPDATE of the i-th stream.
+func (l *Workload) streamConfig(i int, description string) []byte {
+	s := &l.plan.Streams[i]
 	config := map[string]any{
 		"name": s.Name, "subjects": []string{s.Prefix + ".>"}, "storage": "file", "retention": "limits",
-		"allow_direct": true, "num_replicas": 1, "discard": "old",
+		"allow_direct": true, "num_replicas": l.replicas[i], "discard": "old",
 		"max_msgs": -1, "max_bytes": -1, "max_msgs_per_subject": -1, "max_consumers": -1,
 		"description": description,
 	}

@@ -54,8 +54,17 @@ func (c *client) dial() {
 		ControlLineBytes: wire.DefaultControlLineBytes, PayloadBytes: wire.DefaultPayloadBytes,
 	})
 	c.streams = map[string]func(*message){}
-	c.link = c.load.world.Dial(c.index)
+	c.link = c.load.world.Dial(c.index, c.server())
 	c.load.world.After(c.load.world.Now()+answerMax, uint64(c.index), timerHandshake|c.dials)
+}
+
+// server is the node that the client dials: at first the clients are spread evenly, later each tries any.
+func (c *client) server() int {
+	nodes := c.load.world.Machines()
+	if nodes == 1 || c.dials == 1 {
+		return c.index % max(c.load.plan.Nodes, 1)
+	}
+	return int(c.load.world.Key().Below(uint64(nodes), "server", uint64(c.index), c.dials))
 }
 
 // lost forgets the connection and dials again later. What had no answer will get none.

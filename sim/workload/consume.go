@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"weir/linearizability/history"
 	"weir/sim/plan"
@@ -127,7 +128,12 @@ func (c *client) watch(op *plan.Op) {
 	}
 	name := fmt.Sprintf("w%d", l.tokens)
 	sid := name
-	c.subscribe(sid, "_W."+name, func(m *message) { c.watched(w, m) })
+	c.subscribe(sid, "_W."+name, func(m *message) {
+		c.watched(w, m)
+		if w.Ended != 0 {
+			c.unsubscribe(sid)
+		}
+	})
 	body := fmt.Sprintf(`{"stream_name":%q,"config":{"name":%q,"deliver_subject":%q,"deliver_policy":%q,"ack_policy":"none",`+
 		`"max_deliver":1,"ack_wait":79200000000000,"flow_control":true,"idle_heartbeat":5000000000,"mem_storage":true,`+
 		`"num_replicas":1,"replay_policy":"instant","filter_subject":%q}}`, stream.Name, name, "_W."+name, policy, w.Filter)
@@ -143,14 +149,69 @@ func (c *client) watch(op *plan.Op) {
 			c.unsubscribe(sid)
 			return
 		}
-		w.Created, w.Initial = l.world.Now(), answer.Pending
+		w.Created, w.Initial, w.heard = l.world.Now(), answer.Pending, l.world.Now()
 		l.Watches = append(l.Watches, w)
+		c.listen(w)
 	})
+}
+
+// silentMax is how long a watch may bring nothing, not even a heartbeat, before its client gives it up.
+const silentMax = 15 * second
+
+// listen gives a watch up when it has been silent for too long, as clients do.
+func (c *client) listen(w *Watch) {
+	l := c.load
+	if l.world.Machines() == 1 {
+		return
+	}
+	l.tokens++
+	k := &call{client: c, token: l.tokens, delay: true}
+	k.done = func(*message) {
+		switch {
+		case w.Ended != 0:
+		case l.world.Now()-w.heard >= silentMax:
+			c.giveUp(w)
+		default:
+			c.listen(w)
+		}
+	}
+	l.calls[k.token] = k
+	l.world.After(w.heard+silentMax, uint64(c.index), timerCall|k.token)
+}
+
+// giveUp ends a watch that has missed something. A client begins a new one then; here others do.
+func (c *client) giveUp(w *Watch) {
+	w.Ended = c.load.world.Now()
+	if i := slices.Index(c.watches, w); i >= 0 {
+		c.watches = slices.Delete(c.watches, i, i+1)
+	}
+}
+
+// gap says that a delivery or a heartbeat with the number is not what the watch has to bring next: between the servers of
+// a cluster messages may be lost, and the client of an ordered consumer begins anew then.
+func (c *client) gap(w *Watch, number uint64, heartbeat bool) bool {
+	want := uint64(1)
+	if n := len(w.Seen); n > 0 {
+		want = w.Seen[n-1].ConsumerSeq + 1
+	}
+	if heartbeat {
+		number++
+	}
+	return c.load.world.Machines() > 1 && number != want
 }
 
 // watched writes down what a watch brings and answers flow control.
 func (c *client) watched(w *Watch, m *message) {
+	w.heard = c.load.world.Now()
+	if w.Ended != 0 {
+		return
+	}
 	if m.status == 100 {
+		last, err := strconv.ParseUint(field(m.header, "Nats-Last-Consumer"), 10, 64)
+		if err == nil && c.gap(w, last, true) {
+			c.giveUp(w)
+			return
+		}
 		reply := m.reply
 		if stalled := field(m.header, "Nats-Consumer-Stalled"); stalled != "" {
 			reply = []byte(stalled)
@@ -162,6 +223,10 @@ func (c *client) watched(w *Watch, m *message) {
 	}
 	meta, ok := parseReply(m.reply)
 	if !ok {
+		return
+	}
+	if c.gap(w, meta.consumerSeq, false) {
+		c.giveUp(w)
 		return
 	}
 	w.Seen = append(w.Seen, Delivery{

@@ -42,8 +42,10 @@ func (c *client) perform(op *plan.Op) {
 		})
 	case plan.OpWatch:
 		c.watch(op)
-	case plan.OpUpdate:
+	case plan.OpUpdate, plan.OpScale:
 		c.update(op)
+	case plan.OpStepDown, plan.OpPeerRemove:
+		c.administer(op)
 	default:
 		panic("workload: operation of kind " + op.Kind)
 	}

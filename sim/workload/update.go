@@ -6,6 +6,7 @@ import (
 
 	"weir/linearizability/history"
 	"weir/sim/plan"
+	"weir/sim/world"
 )
 
 // Update is one change of a stream's configuration: another description.
@@ -28,14 +29,18 @@ type Description struct {
 	Call, Return int64
 }
 
-// update changes the description of a stream and nothing else, so that the rules of the stream's history stay.
+// update changes the description of a stream, or how many replicas it has, and nothing else, so that the rules of the
+// stream's history stay.
 func (c *client) update(op *plan.Op) {
 	l := c.load
 	at := len(l.Updates)
 	u := Update{Stream: op.Stream, Text: fmt.Sprintf("update %d", at+1), Call: l.world.Now(), Return: history.Never}
 	l.Updates = append(l.Updates, u)
 	stream := &l.plan.Streams[op.Stream]
-	ask := request{subject: "$JS.API.STREAM.UPDATE." + stream.Name, body: streamConfig(stream, u.Text)}
+	if op.Kind == plan.OpScale {
+		l.replicas[op.Stream] = op.N
+	}
+	ask := request{subject: "$JS.API.STREAM.UPDATE." + stream.Name, body: l.streamConfig(op.Stream, u.Text)}
 	c.request(ask, func(m *message) {
 		defer c.finished()
 		var answer struct {
@@ -46,4 +51,21 @@ func (c *client) update(op *plan.Op) {
 		}
 		l.Updates[at].Return, l.Updates[at].Refused = l.world.Now(), answer.Error != nil
 	})
+}
+
+// administer asks for what only clusters know. Whatever the answer is: nothing that clients are promised depends on it.
+func (c *client) administer(op *plan.Op) {
+	stream := c.load.plan.Streams[op.Stream].Name
+	var ask request
+	switch op.Kind {
+	case plan.OpStepDown:
+		ask.subject = "$JS.API.STREAM.LEADER.STEPDOWN." + stream
+		if op.N > 0 {
+			ask.body = fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, world.Name(op.N-1))
+		}
+	case plan.OpPeerRemove:
+		ask.subject = "$JS.API.STREAM.PEER.REMOVE." + stream
+		ask.body = fmt.Appendf(nil, `{"peer":%q}`, world.Name(op.N))
+	}
+	c.request(ask, func(*message) { c.finished() })
 }

@@ -116,6 +116,8 @@ type Watch struct {
 	All bool
 	// Seen are its deliveries in order.
 	Seen []Delivery
+
+	heard int64 // when anything came last
 }
 
 // ConsumerState is what CONSUMER.INFO said.
@@ -149,8 +151,9 @@ type Workload struct {
 	// newest is, per stream, the newest sequence that any client has seen, and per subject likewise.
 	newest        []uint64
 	newestSubject map[string]uint64
-	ready         bool // streams and consumers exist
-	steady        bool // faults are over: consumers acknowledge everything
+	replicas      []int // per stream, how many it was asked to have last
+	ready         bool  // streams and consumers exist
+	steady        bool  // faults are over: consumers acknowledge everything
 }
 
 // New returns the workload of a plan.
@@ -160,6 +163,9 @@ func New(p *plan.Plan, w *world.World, tr *trace.Trace) *Workload {
 		newest: make([]uint64, len(p.Streams)), newestSubject: map[string]uint64{},
 	}
 	l.Finals = make([]*Final, len(p.Streams))
+	for i := range p.Streams {
+		l.replicas = append(l.replicas, max(p.Streams[i].Replicas, 1))
+	}
 	l.Consumers = make([]*ConsumerState, len(p.Consumers))
 	for i := range p.Clients + 1 {
 		c := &client{load: l, index: i}

@@ -23,18 +23,17 @@ type applied struct {
 	index uint64
 }
 
-// observe is told of every applied entry.
-func (w *World) observe(group wal.GroupID, index uint64, digest func() uint64) {
-	if index%digestEvery != 0 {
+// observe is told of every entry that a replica applied.
+func (w *World) observe(m *machine, at applied, digest func() uint64) {
+	if at.index%digestEvery != 0 {
 		return
 	}
 	now := digest()
-	w.trace.Add(trace.Digest, uint64(group), now, nil)
-	at := applied{group, index}
+	w.trace.Add(trace.Digest, uint64(at.group), now, nil)
 	before, known := w.digests.seen[at]
 	if known && before != now && w.digests.mismatch == "" {
-		w.digests.mismatch = fmt.Sprintf("group %d at index %d has the digest %016x in incarnation %d, it had %016x",
-			group, index, now, w.machine.gen, before)
+		w.digests.mismatch = fmt.Sprintf("group %d at index %d has the digest %016x in incarnation %d of node %d, it had %016x",
+			at.group, at.index, now, m.gen, m.index, before)
 	}
 	w.digests.seen[at] = now
 }

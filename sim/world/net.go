@@ -14,6 +14,7 @@ type Link struct {
 	// Client is the client at the other end.
 	Client int
 
+	machine    *machine // at the other end
 	gen        uint32
 	nodeOpen   bool // the node may still hear of it
 	clientOpen bool // the client may still hear of it
@@ -45,20 +46,21 @@ func (w *World) latency(l *Link, direction uint64) int64 {
 		w.key.Exp(n.LatencyMeanMicros*1000, "net", uint64(l.Client), direction, l.sends, uint64(w.now)>>22)
 }
 
-// Dial opens a link for a client. Whether it works shows later, by bytes or by Clients.Lost.
-func (w *World) Dial(client int) *Link {
+// Dial opens a link to a node for a client. Whether it works shows later, by bytes or by Clients.Lost.
+func (w *World) Dial(client, node int) *Link {
 	w.nextID++
-	l := &Link{ID: w.nextID, Client: client, gen: w.machine.gen, clientOpen: true}
+	m := w.machines[node]
+	l := &Link{ID: w.nextID, Client: client, machine: m, gen: m.gen, clientOpen: true}
 	w.links[l.ID] = l
 	at := w.now + w.latency(l, 0)
 	l.toNode = at
-	if w.machine.node == nil {
+	if m.node == nil {
 		l.toClient = at
 		w.queue.Push(sched.Event{At: at, Kind: evLost, Conn: uint64(l.ID)})
 		return l
 	}
 	l.nodeOpen = true
-	w.queue.Push(sched.Event{At: at, Kind: evOpened, Gen: l.gen, Conn: uint64(l.ID)})
+	m.push(sched.Event{At: at, Kind: evOpened, Gen: l.gen, Conn: uint64(l.ID)})
 	return l
 }
 
@@ -73,7 +75,7 @@ func (w *World) Send(l *Link, data []byte) {
 			piece = 1 + int(w.key.Below(uint64(len(data)), "piece", uint64(l.Client), l.sends, uint64(len(data))))
 		}
 		l.toNode = max(l.toNode+1, w.now+w.latency(l, 0))
-		w.queue.Push(sched.Event{
+		l.machine.push(sched.Event{
 			At: l.toNode, Kind: evToNode, Gen: l.gen, Conn: uint64(l.ID), Bytes: append([]byte(nil), data[:piece]...),
 		})
 		data = data[piece:]
@@ -88,14 +90,14 @@ func (w *World) Hangup(l *Link) {
 	l.clientOpen = false
 	if l.nodeOpen {
 		l.toNode = max(l.toNode+1, w.now+w.latency(l, 0))
-		w.queue.Push(sched.Event{At: l.toNode, Kind: evHangup, Gen: l.gen, Conn: uint64(l.ID), N: uint64(wire.ClientClosed)})
+		l.machine.push(sched.Event{At: l.toNode, Kind: evHangup, Gen: l.gen, Conn: uint64(l.ID), N: uint64(wire.ClientClosed)})
 	}
 }
 
 // Cut ends a link at once, with the loss of everything under way.
 func (w *World) Cut(l *Link) {
 	if l.nodeOpen {
-		w.queue.Push(sched.Event{At: w.now, Kind: evClosed, Gen: l.gen, Conn: uint64(l.ID), N: uint64(wire.ReadError)})
+		l.machine.push(sched.Event{At: w.now, Kind: evClosed, Gen: l.gen, Conn: uint64(l.ID), N: uint64(wire.ReadError)})
 	}
 	l.refused = true // What is still on its way to the node is lost.
 	w.lose(l)
@@ -111,16 +113,16 @@ func (w *World) lose(l *Link) {
 	w.clients.Lost(l)
 }
 
-// loseLinks ends all links after the process has: some clients learn of it, the others wait for an answer in vain. What
-// had left the node before still arrives.
-func (w *World) loseLinks() {
+// loseLinks ends all links of a machine after its process has ended: some clients learn of it, the others wait for an
+// answer in vain. What had left the node before still arrives.
+func (w *World) loseLinks(m *machine) {
 	for id := event.ConnID(1); id <= w.nextID; id++ {
 		l := w.links[id]
-		if l == nil || !l.nodeOpen {
+		if l == nil || l.machine != m || !l.nodeOpen {
 			continue
 		}
 		l.nodeOpen = false
-		if w.key.Chance(700, "reset seen", uint64(l.Client), uint64(w.machine.gen)) {
+		if w.key.Chance(700, "reset seen", uint64(l.Client), m.life()) {
 			l.toClient = max(l.toClient+1, w.now+w.latency(l, 1))
 			w.queue.Push(sched.Event{At: l.toClient, Kind: evLost, Conn: uint64(l.ID)})
 		}
@@ -128,7 +130,8 @@ func (w *World) loseLinks() {
 }
 
 // open brings a new connection to the node.
-func (w *World) open(e *sched.Event) {
+func (m *machine) open(e *sched.Event) {
+	w := m.w
 	l := w.links[event.ConnID(e.Conn)]
 	if l == nil || !l.nodeOpen || l.refused {
 		return
@@ -137,11 +140,12 @@ func (w *World) open(e *sched.Event) {
 		ControlLineBytes: wire.DefaultControlLineBytes, PayloadBytes: wire.DefaultPayloadBytes,
 	})
 	w.trace.Add(trace.Opened, e.Conn, uint64(l.Client), nil)
-	w.step(event.Input{Kind: event.Opened, Conn: l.ID, Text: "127.0.0.1:50000"})
+	m.step(event.Input{Kind: event.Opened, Conn: l.ID, Text: "127.0.0.1:50000"})
 }
 
 // feed brings bytes to the node, through the parser that production uses.
-func (w *World) feed(e *sched.Event) {
+func (m *machine) feed(e *sched.Event) {
+	w := m.w
 	l := w.links[event.ConnID(e.Conn)]
 	if l == nil || !l.nodeOpen || l.refused || l.parser == nil {
 		return
@@ -152,7 +156,7 @@ func (w *World) feed(e *sched.Event) {
 		ops, used, err := l.parser.Feed(data, nil)
 		data = data[used:]
 		if len(ops) > 0 {
-			w.step(event.Input{Kind: event.Ops, Conn: l.ID, Ops: ops})
+			m.step(event.Input{Kind: event.Ops, Conn: l.ID, Ops: ops})
 		}
 		if err != nil {
 			failure, ok := err.(wire.Failure)
@@ -160,14 +164,15 @@ func (w *World) feed(e *sched.Event) {
 				failure = wire.FailureVerb
 			}
 			l.refused = true
-			w.step(event.Input{Kind: event.Refused, Conn: l.ID, Failure: failure})
+			m.step(event.Input{Kind: event.Refused, Conn: l.ID, Failure: failure})
 		}
 	}
 	poison(e.Bytes)
 }
 
 // close tells the node that a connection is gone.
-func (w *World) close(e *sched.Event) {
+func (m *machine) close(e *sched.Event) {
+	w := m.w
 	l := w.links[event.ConnID(e.Conn)]
 	if l == nil {
 		l = &Link{ID: event.ConnID(e.Conn)} // The client has forgotten it already.
@@ -179,7 +184,7 @@ func (w *World) close(e *sched.Event) {
 		delete(w.links, l.ID)
 	}
 	w.trace.Add(trace.Closed, e.Conn, e.N, nil)
-	w.step(event.Input{Kind: event.Closed, Conn: l.ID, Reason: wire.Reason(e.N)})
+	m.step(event.Input{Kind: event.Closed, Conn: l.ID, Reason: wire.Reason(e.N)})
 }
 
 // toClient brings bytes, or the end of a link, to the client.
@@ -196,39 +201,40 @@ func (w *World) toClient(e *sched.Event) {
 	poison(e.Bytes)
 }
 
-// network is the world as a node.Network.
-type network World
+// network is a machine as a node.Network.
+type network machine
 
 // Send implements node.Network.
 func (n *network) Send(out []event.ConnOut) {
-	w := (*World)(n)
+	m := (*machine)(n)
+	w := m.w
 	for i := range out {
 		o := &out[i]
 		l := w.links[o.Conn]
 		if l == nil || !l.nodeOpen {
-			w.recycle(o.Bytes)
+			m.recycle(o.Bytes)
 			continue
 		}
-		w.control(l, o)
+		l.control(o)
 		if len(o.Bytes) > 0 {
 			w.trace.Add(trace.ToClient, uint64(o.Conn), uint64(len(o.Bytes)), o.Bytes)
 			l.toClient = max(l.toClient+1, w.now+w.latency(l, 1))
 			w.queue.Push(sched.Event{
 				At: l.toClient, Kind: evToClient, Conn: uint64(o.Conn), Bytes: append([]byte(nil), o.Bytes...),
 			})
-			w.machine.written = append(w.machine.written, written{o.Conn, len(o.Bytes)})
-			w.recycle(o.Bytes)
+			m.written = append(m.written, written{o.Conn, len(o.Bytes)})
+			m.recycle(o.Bytes)
 		}
 		if o.Close {
 			l.refused = true
 			l.toClient = max(l.toClient+1, w.now+w.latency(l, 1))
 			w.queue.Push(sched.Event{At: l.toClient, Kind: evLost, Conn: uint64(o.Conn)})
-			w.queue.Push(sched.Event{At: w.now + 1, Kind: evClosed, Gen: l.gen, Conn: uint64(o.Conn), N: uint64(o.Reason)})
+			l.machine.push(sched.Event{At: w.now + 1, Kind: evClosed, Gen: l.gen, Conn: uint64(o.Conn), N: uint64(o.Reason)})
 		}
 	}
 }
 
-func (w *World) control(l *Link, o *event.ConnOut) {
+func (l *Link) control(o *event.ConnOut) {
 	if l.parser == nil {
 		return
 	}
@@ -246,19 +252,16 @@ func (w *World) control(l *Link, o *event.ConnOut) {
 // spareMax bounds the buffers that wait to be used again.
 const spareMax = 64
 
-func (w *World) recycle(b []byte) {
-	if cap(b) > 0 && len(w.machine.spare) < spareMax {
+func (m *machine) recycle(b []byte) {
+	if cap(b) > 0 && len(m.spare) < spareMax {
 		poison(b)
-		w.machine.spare = append(w.machine.spare, b[:0])
+		m.spare = append(m.spare, b[:0])
 	}
 }
 
-// SendPeers implements node.Network.
-func (n *network) SendPeers([]event.PeerOut) {}
-
 // Spare implements node.Network.
 func (n *network) Spare(dst [][]byte) [][]byte {
-	m := &n.machine
+	m := (*machine)(n)
 	dst = append(dst, m.spare...)
 	clear(m.spare)
 	m.spare = m.spare[:0]

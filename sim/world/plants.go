@@ -9,32 +9,48 @@ type Plant struct {
 	// What describes it.
 	What string
 
+	// Cluster says that it takes a cluster to show.
+	Cluster bool
+
 	set func(*node.Config)
+}
+
+// clusterNodes is how many servers show the planted faults of clusters.
+const clusterNodes = 3
+
+// PlantNodes is the number of servers on which a planted fault shows; 1 for a name of none.
+func PlantNodes(name string) int {
+	for _, p := range Plants() {
+		if p.Name == name && p.Cluster {
+			return clusterNodes
+		}
+	}
+	return 1
 }
 
 // Plants returns all planted faults in a fixed order.
 func Plants() []Plant {
 	return []Plant{
-		{"ack-before-sync", "acknowledges before the log is synced",
-			func(c *node.Config) { c.Engine.Plant.Replica.AckBeforeSync = true }},
-		{"forgotten-directory-sync", "does not sync the directory of a new log segment",
-			func(c *node.Config) { c.Storage.Log.Plant.NoSyncDir = true }},
-		{"stop-at-bad-record", "ends recovery at the first bad record, though later ones were acknowledged",
-			func(c *node.Config) { c.Storage.Log.Plant.StopAtFirstBad = true }},
-		{"lost-dedup", "forgets the duplicate window at a restart",
-			func(c *node.Config) { c.Engine.Plant.Stream.LoseDedup = true }},
-		{"early-expect", "checks an expected sequence when a message arrives, before what is in flight",
-			func(c *node.Config) { c.Engine.Plant.EarlyExpect = true }},
-		{"loose-per-subject", "keeps one message per subject too many after a restart",
-			func(c *node.Config) { c.Engine.Plant.Stream.LoosePerSubject = true }},
-		{"ack-floor-ahead", "moves a consumer's ack floor ahead of its acknowledgements",
-			func(c *node.Config) { c.Engine.Plant.Stream.Consumer.AckFloorAhead = true }},
-		{"checkpoint-before-blocks", "switches a checkpoint before its message blocks are durable",
-			func(c *node.Config) { c.Storage.Plant.CheckpointBeforeBlocks = true }},
-		{"read-before-term", "answers reads on a single voter before an entry of its term is committed",
-			func(c *node.Config) { c.Engine.Plant.Replica.ReadBeforeTerm = true }},
-		{"apply-twice", "applies an entry twice after a restart",
-			func(c *node.Config) { c.Engine.Plant.Stream.ApplyTwice = true }},
+		{Name: "ack-before-sync", What: "acknowledges before the log is synced",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.AckBeforeSync = true }},
+		{Name: "forgotten-directory-sync", What: "does not sync the directory of a new log segment",
+			set: func(c *node.Config) { c.Storage.Log.Plant.NoSyncDir = true }},
+		{Name: "stop-at-bad-record", What: "ends recovery at the first bad record, though later ones were acknowledged",
+			set: func(c *node.Config) { c.Storage.Log.Plant.StopAtFirstBad = true }},
+		{Name: "lost-dedup", What: "forgets the duplicate window at a restart",
+			set: func(c *node.Config) { c.Engine.Plant.Stream.LoseDedup = true }},
+		{Name: "early-expect", What: "checks an expected sequence when a message arrives, before what is in flight",
+			set: func(c *node.Config) { c.Engine.Plant.EarlyExpect = true }},
+		{Name: "loose-per-subject", What: "keeps one message per subject too many after a restart",
+			set: func(c *node.Config) { c.Engine.Plant.Stream.LoosePerSubject = true }},
+		{Name: "ack-floor-ahead", What: "moves a consumer's ack floor ahead of its acknowledgements",
+			set: func(c *node.Config) { c.Engine.Plant.Stream.Consumer.AckFloorAhead = true }},
+		{Name: "checkpoint-before-blocks", What: "switches a checkpoint before its message blocks are durable",
+			set: func(c *node.Config) { c.Storage.Plant.CheckpointBeforeBlocks = true }},
+		{Name: "read-before-term", What: "answers reads on a single voter before an entry of its term is committed",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.ReadBeforeTerm = true }},
+		{Name: "apply-twice", What: "applies an entry twice after a restart",
+			set: func(c *node.Config) { c.Engine.Plant.Stream.ApplyTwice = true }},
 	}
 }
 

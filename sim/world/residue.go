@@ -5,15 +5,16 @@ import (
 
 	"weir/disk/wal"
 	"weir/model/jsapi"
-	"weir/node/event"
 	"weir/node/monitor"
 )
 
-// Idle reports whether the node has nothing to do on the disk.
+// Idle reports whether no node has anything to do on its disk.
 func (w *World) Idle() bool {
-	for i := range w.machine.workers {
-		if w.machine.workers[i].busy() {
-			return false
+	for _, m := range w.machines {
+		for i := range m.workers {
+			if m.node != nil && m.workers[i].busy() {
+				return false
+			}
 		}
 	}
 	return true
@@ -21,15 +22,15 @@ func (w *World) Idle() bool {
 
 // Residue says what a node at rest has in its log beside its catalog and its streams on disk: what is deleted has to go
 // from the log too, or it keeps old segments for ever and comes back at each start. It returns "" when there is nothing,
-// and for a node that is not up or whose disk is damaged.
+// for a node that is not up or whose disk is damaged, and for a cluster, where a node need not host what the catalog holds.
 func (w *World) Residue() string {
-	if w.machine.node == nil || w.Rotten() {
+	m := w.machines[0]
+	if len(w.machines) > 1 || m.node == nil || w.Rotten() {
 		return ""
 	}
 	const catalog = 1
 	want := catalog
-	now := event.Time{Mono: w.mono(), Wall: Epoch + w.now + w.machine.wallOffset}
-	shown := w.machine.node.Engine().Snapshot(now, monitor.Want{Streams: true})
+	shown := m.node.Engine().Snapshot(m.time(), monitor.Want{Streams: true})
 	for _, account := range shown.JetStream.Accounts {
 		for i := range account.Streams {
 			if account.Streams[i].Info.Config.Storage == jsapi.FileStorage {
@@ -37,7 +38,7 @@ func (w *World) Residue() string {
 			}
 		}
 	}
-	found, err := wal.Scan(w.disk, Dir+"/wal", nil)
+	found, err := wal.Scan(m.disk, Dir+"/wal", nil)
 	if err != nil {
 		return fmt.Sprintf("the log cannot be read: %v", err)
 	}

@@ -1,5 +1,5 @@
-// Package world is the other world that a node lives in during a simulation: virtual time, a disk that fails, and
-// connections made of byte streams.
+// Package world is the other world that nodes live in during a simulation: virtual time, machines whose disks and clocks
+// fail, connections of clients made of byte streams, and a network between the servers of a cluster (package mesh).
 //
 // It runs the same node.New as production, with simulated implementations of the node's interfaces, and injects the
 // faults of a plan. It promises that a run is a function of its plan: there is no goroutine, no clock and no draw that
@@ -8,12 +8,13 @@ package world
 
 import (
 	"weir/disk/memfs"
-	"weir/node"
 	"weir/node/event"
 	"weir/sim/keyed"
+	"weir/sim/mesh"
 	"weir/sim/plan"
 	"weir/sim/sched"
 	"weir/sim/trace"
+	"weir/transport/peerwire"
 )
 
 // Epoch is the wall clock at virtual time 0, in unix nanoseconds: 2026-01-01T00:00:00Z.
@@ -35,6 +36,7 @@ const (
 	evRestart
 	evFire
 	evIdle
+	evFlap
 )
 
 // Clients is the other end of the connections.
@@ -71,61 +73,33 @@ type World struct {
 	links   map[event.ConnID]*Link
 	nextID  event.ConnID
 
-	disk    *memfs.FS
-	machine machine
-	// lastLogWrite is the last write to a segment of the log.
-	lastLogWrite memfs.Op
-	syncsLeft    uint64 // of a cut; 0: none
-	healed       bool
-	sprung       bool  // the crash under way was waiting for this work
-	armed        []int // crashes that wait for the disk, by number
-	active       []int // faults under way that the disk must know of, by number
+	machines []*machine
+	mesh     *mesh.Mesh                // nil for a single server
+	servers  map[peerwire.ServerID]int // by the identities that were seen so far
+	struck   map[int][]*machine        // by faults, by number
+	cuts     map[int]*cutState         // faults between servers that are under way, by number
+	healed   bool
 
 	digests digests
 }
 
-// machine is the process of the node.
-type machine struct {
-	node   *node.Node
-	gen    uint32 // incarnation; events of earlier ones are dropped
-	bootAt int64
-	wakeAt int64 // world time of the timer that is armed, 0: none
-	wakes  uint64
-
-	paused bool
-	held   []sched.Event
-
-	wallOffset int64
-	slow       int64
-	workers    [2]worker
-	inputs     []event.Input
-	written    []written
-	spare      [][]byte
-
-	// refused is why the node does not start although nothing but time could mend it.
-	refused error
-	rotten  bool // bytes at rest were damaged: refusing is right
-	failed  bool // a disk error may have stopped the node; it is restarted when the error has gone
-	boots   int
-}
-
-// written is what a connection has handed to the kernel since the last step.
-type written struct {
-	conn event.ConnID
-	n    int
-}
-
-// New returns the world of a plan, with the node not yet started.
+// New returns the world of a plan, with no node started yet.
 func New(p *plan.Plan, tr *trace.Trace) *World {
 	modes := map[string]sched.Mode{"fifo": sched.FIFO, "random": sched.Random, "priorities": sched.Priorities}
 	key := keyed.Key(p.Seed)
 	w := &World{
 		plan: p, key: key, trace: tr, queue: sched.New(modes[p.Tie], key),
-		links: map[event.ConnID]*Link{},
-		disk:  memfs.New(memfs.Options{SectorBytes: p.Disk.SectorBytes, Seed: p.Seed}),
+		links: map[event.ConnID]*Link{}, servers: map[peerwire.ServerID]int{},
+		struck: map[int][]*machine{}, cuts: map[int]*cutState{},
 	}
-	w.machine.slow = 1
-	w.watchDisk()
+	w.machines = make([]*machine, p.Machines())
+	for i := range w.machines {
+		w.machines[i] = newMachine(w, i)
+		w.machines[i].absent = i >= max(p.Nodes, 1)
+	}
+	if len(w.machines) > 1 {
+		w.mesh = mesh.New(w.meshConfig(), key, (*peers)(w))
+	}
 	w.digests.seen = map[applied]uint64{}
 	for i := range p.Faults {
 		w.queue.Push(sched.Event{At: p.Faults[i].AtMillis * 1_000_000, Kind: evFault, N: uint64(i)})
@@ -133,10 +107,15 @@ func New(p *plan.Plan, tr *trace.Trace) *World {
 	return w
 }
 
-// Start boots the node; clients are told what happens from then on.
+// Start boots the nodes; clients are told what happens from then on. Servers of a cluster start one after the other.
 func (w *World) Start(clients Clients) {
 	w.clients = clients
-	w.boot(0)
+	w.machines[0].boot(0)
+	for i, m := range w.machines[1:] {
+		if !m.absent {
+			m.restartAfter(w.key.Exp(50_000_000, "first start", uint64(i)), 0)
+		}
+	}
 }
 
 // Now is the virtual time in nanoseconds.
@@ -145,23 +124,68 @@ func (w *World) Now() int64 { return w.now }
 // Key is the key of the run's draws.
 func (w *World) Key() keyed.Key { return w.key }
 
-// Up says whether the node runs.
-func (w *World) Up() bool { return w.machine.node != nil }
+// Machines is the number of machines, those included that have not joined yet.
+func (w *World) Machines() int { return len(w.machines) }
 
-// Refused is why the node does not start, nil while it may still come up.
-func (w *World) Refused() error { return w.machine.refused }
+// Up says how many nodes run.
+func (w *World) Up() int {
+	n := 0
+	for _, m := range w.machines {
+		if m.node != nil {
+			n++
+		}
+	}
+	return n
+}
 
-// Rotten says whether bytes at rest have been damaged, so that refusing to serve them is right.
-func (w *World) Rotten() bool { return w.machine.rotten }
+// Refused is why a node does not start, nil while all may still come up.
+func (w *World) Refused() error {
+	for _, m := range w.machines {
+		if m.refused != nil {
+			return m.refused
+		}
+	}
+	return nil
+}
+
+// Rotten says whether bytes at rest have been damaged that no other server has, so that refusing to serve them is right.
+func (w *World) Rotten() bool { return len(w.machines) == 1 && w.machines[0].rotten }
 
 // Heal ends what waits for an occasion: no fault begins any more.
-func (w *World) Heal() { w.armed, w.healed = nil, true }
+func (w *World) Heal() {
+	w.healed = true
+	for _, m := range w.machines {
+		m.armed = nil
+	}
+	if w.mesh != nil {
+		w.mesh.Calm()
+	}
+}
 
-// Boots is how often the node has been started.
-func (w *World) Boots() int { return w.machine.boots }
+// Retire ends servers for good: bit i is the i-th. The others have to do without them from now on.
+func (w *World) Retire(nodes uint64) {
+	for i, m := range w.machines {
+		if nodes>>i&1 == 0 {
+			continue
+		}
+		if m.node != nil {
+			m.end(memfs.LoseAll)
+		}
+		m.absent, m.gone = true, true
+	}
+}
 
-// DigestMismatch describes a group whose recovered state differed from what it was at the same applied index before, or
-// is empty.
+// Boots is how often nodes have been started.
+func (w *World) Boots() int {
+	n := 0
+	for _, m := range w.machines {
+		n += m.boots
+	}
+	return n
+}
+
+// DigestMismatch describes a group whose state differed from what it was at the same applied index before, or
+// elsewhere, or is empty.
 func (w *World) DigestMismatch() string { return w.digests.mismatch }
 
 // After asks for Clients.Timer at a virtual time, now at the earliest.
@@ -194,55 +218,67 @@ func (w *World) RunUntil(limit int64, done func() bool) bool {
 }
 
 func (w *World) handle(e *sched.Event) {
+	m := w.machines[e.Node]
 	switch e.Kind {
 	case evOpened, evToNode, evHangup, evClosed, evWake, evDisk, evIdle:
-		if e.Gen != w.machine.gen || w.machine.node == nil {
+		if e.Gen != m.gen || m.node == nil {
 			return
 		}
-		if w.machine.paused {
-			w.machine.held = append(w.machine.held, *e)
+		if m.paused {
+			m.held = append(m.held, *e)
 			return
 		}
-		w.toNode(e)
+		m.handle(e)
+	case mesh.Opened, mesh.Broken, mesh.Deliver:
+		if m.paused {
+			m.held = append(m.held, *e)
+			return
+		}
+		w.mesh.Handle(e)
+	case mesh.Connect, mesh.Suspect:
+		w.mesh.Handle(e)
 	case evToClient, evLost:
 		w.toClient(e)
 	case evTimer:
 		w.clients.Timer(e.Conn, e.N)
 	case evFault:
 		w.beginFault(int(e.N))
+	case evFlap:
+		w.flap(int(e.N))
 	case evFire:
-		if e.Gen == w.machine.gen && !w.healed {
-			w.sprung = true
-			w.crash(&w.plan.Faults[e.N])
-			w.sprung = false
+		if e.Gen == m.gen && !w.healed {
+			m.sprung = true
+			m.crash(&w.plan.Faults[e.N])
+			m.sprung = false
 		}
 	case evFaultEnd:
 		w.endFault(int(e.N))
 	case evRestart:
-		if w.machine.node == nil && w.machine.refused == nil {
-			w.boot(e.N)
+		if m.node == nil && m.refused == nil && !m.gone {
+			m.absent = false
+			m.boot(e.N)
 		}
 	}
 }
 
-// toNode brings an event to the node.
-func (w *World) toNode(e *sched.Event) {
+// handle brings an event to the node.
+func (m *machine) handle(e *sched.Event) {
 	switch e.Kind {
 	case evOpened:
-		w.open(e)
+		m.open(e)
 	case evToNode:
-		w.feed(e)
+		m.feed(e)
 	case evHangup, evClosed:
-		w.close(e)
+		m.close(e)
 	case evWake:
-		if e.N == w.machine.wakes {
-			w.machine.wakeAt = 0
-			w.trace.Add(trace.Woke, uint64(w.mono()), 0, nil)
-			w.step(event.Input{Kind: event.Woke})
+		if e.N == m.wakes {
+			m.wakeAt = 0
+			m.w.trace.Add(trace.Woke, uint64(m.mono()), 0, nil)
+			m.step(event.Input{Kind: event.Woke})
 		}
 	case evDisk:
-		w.diskEnd(int(e.Conn))
+		m.diskEnd(int(e.Conn))
 	case evIdle:
-		w.idle(e.N)
+		m.idle(e.N)
 	}
 }

@@ -24,7 +24,7 @@ import (
 
 // Options are the flags of the command.
 type Options struct {
-	// Nodes is the number of servers; 1 is what there is.
+	// Nodes is the number of servers of the cluster; 0 is what suits: three for planted faults of clusters, else one.
 	Nodes int
 	// Seeds is how many seeds to run, From the first of them.
 	Seeds, From uint64
@@ -56,14 +56,17 @@ const progressEvery = 5 * time.Second
 
 // Main runs the command and returns its exit code.
 func Main(o Options, stdout io.Writer) int {
+	if o.Nodes == 0 {
+		o.Nodes = world.PlantNodes(o.Plant)
+	}
 	switch {
 	case o.ListPlants:
 		for _, p := range world.Plants() {
 			fmt.Fprintln(stdout, p.Name)
 		}
 		return 0
-	case o.Nodes > 1:
-		fmt.Fprintf(stdout, "weir sim: clusters of %d nodes are not simulated by this version, use --nodes 1\n", o.Nodes)
+	case o.Nodes < 0 || o.Nodes > plan.NodesMax:
+		fmt.Fprintf(stdout, "weir sim: --nodes %d, want 1 to %d\n", o.Nodes, plan.NodesMax)
 		return 2
 	case o.Plant != "" && !world.IsPlant(o.Plant):
 		fmt.Fprintf(stdout, "weir sim: there is no planted fault %q; --list-plants names them\n", o.Plant)
@@ -85,13 +88,18 @@ type outcome struct {
 
 func (r *outcome) failed() bool { return r.differs || r.result.Class() != "" }
 
+// generate is how the options make plans of seeds.
+func (o *Options) generate() plan.Options {
+	return plan.Options{Plant: o.Plant, Swarm: o.Swarm, Nodes: max(o.Nodes, 1)}
+}
+
 // runSeed runs one seed.
 func runSeed(o *Options, seed uint64) outcome {
 	out := outcome{seed: seed}
-	p := plan.Generate(seed, plan.Options{Plant: o.Plant, Swarm: o.Swarm})
+	p := plan.Generate(seed, o.generate())
 	out.result = sim.Run(p, sim.Options{Crash: o.Panic})
 	if o.Twice {
-		second := sim.Run(plan.Generate(seed, plan.Options{Plant: o.Plant, Swarm: o.Swarm}), sim.Options{Crash: o.Panic})
+		second := sim.Run(plan.Generate(seed, o.generate()), sim.Options{Crash: o.Panic})
 		out.differs = second.Hash != out.result.Hash
 	}
 	out.result.Seen = nil // A sweep keeps verdicts, not observations.
@@ -217,6 +225,9 @@ func command(o *Options, seed uint64) string {
 	if o.Plant != "" {
 		text += " --plant " + o.Plant
 	}
+	if o.Nodes > 1 {
+		text += fmt.Sprintf(" --nodes %d", o.Nodes)
+	}
 	if !o.Swarm {
 		text += " --swarm off"
 	}
@@ -292,7 +303,7 @@ func replay(o *Options, stdout io.Writer) int {
 // load reads the plan of a replay: the argument is a seed or a file.
 func load(o *Options) (*plan.Plan, error) {
 	if seed, err := strconv.ParseUint(o.Replay, 10, 64); err == nil {
-		return plan.Generate(seed, plan.Options{Plant: o.Plant, Swarm: o.Swarm}), nil
+		return plan.Generate(seed, o.generate()), nil
 	}
 	data, err := os.ReadFile(o.Replay)
 	if err != nil {

@@ -71,7 +71,7 @@ func TestFailingSeedIsNamedKeptAndReplayed(t *testing.T) {
 
 func TestWrongArgumentsAreRefused(t *testing.T) {
 	for name, o := range map[string]Options{
-		"cluster": {Nodes: 3, Seeds: 1}, "plant": {Plant: "no-such-fault"}, "file": {Replay: "no-such-file.json"},
+		"cluster": {Nodes: 30, Seeds: 1}, "plant": {Plant: "no-such-fault"}, "file": {Replay: "no-such-file.json"},
 	} {
 		if out, code := run(t, o); code != 2 || out == "" {
 			t.Errorf("%s: exit code %d: %s", name, code, out)

@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"weir/sim/keyed"
+)
+
+// allClusterFaults and allClusterOps extend the groups of a single server.
+var (
+	allClusterFaults = append(allFaults[:len(allFaults):len(allFaults)],
+		FaultPartition, FaultGray, FaultLoss, FaultSessions, FaultWipe)
+	allClusterOps = append(allOps[:len(allOps):len(allOps)], OpStepDown, OpScale, OpPeerRemove)
+)
+
+// everyClusterOp is everyOp with the operations of administrators.
+func everyClusterOp() map[string]int {
+	mix := everyOp()
+	mix[OpStepDown], mix[OpScale], mix[OpPeerRemove] = 1, 1, 1
+	return mix
+}
+
+// Profiles of clusters that change knobs as well.
+const (
+	snapshots = "snapshots"
+	members   = "members"
+)
+
+// clusterTuned returns the profiles made for one kind of trouble of clusters each.
+func clusterTuned() []profile {
+	return []profile{
+		{"crashes", 8, 200, map[string]int{FaultCrash: 10, FaultReset: 1, FaultSessions: 1, FaultStop: 1}, everyClusterOp()},
+		{"partitions", 8, 200, map[string]int{FaultPartition: 10, FaultSessions: 2, FaultLoss: 1}, everyClusterOp()},
+		{"crashes-and-partitions", 10, 200, map[string]int{FaultCrash: 5, FaultPartition: 5, FaultPause: 2}, everyClusterOp()},
+		{"pauses", 7, 180, map[string]int{FaultPause: 6, FaultGray: 3, FaultSlow: 3, FaultCrash: 1}, everyClusterOp()},
+		{"disk-trouble", 5, 160, map[string]int{FaultCrash: 3, FaultError: 4, FaultNoSpace: 3, FaultSlow: 3}, everyClusterOp()},
+		{"clocks", 7, 180, map[string]int{FaultClock: 5, FaultCrash: 2, FaultPause: 2, FaultPartition: 2}, everyClusterOp()},
+		{snapshots, 7, 220, map[string]int{FaultCrash: 4, FaultPartition: 4, FaultWipe: 1}, everyClusterOp()},
+		{"reads", 8, 220, map[string]int{FaultPartition: 5, FaultPause: 3, FaultCrash: 2, FaultClock: 1},
+			map[string]int{OpPub: 40, OpGet: 40, OpMsgGet: 5, OpInfo: 10, OpSeq: 5, OpStepDown: 2}},
+		{"consumers", 7, 240, map[string]int{FaultCrash: 5, FaultPartition: 4, FaultReset: 3, FaultPause: 2},
+			map[string]int{OpPub: 40, OpFetch: 60, OpInfo: 1, OpDelete: 1, OpPurge: 1, OpConsumer: 10, OpStepDown: 2}},
+		{members, 6, 180, map[string]int{FaultCrash: 4, FaultPartition: 3, FaultPause: 1},
+			map[string]int{OpPub: 60, OpGet: 10, OpFetch: 15, OpInfo: 2, OpScale: 8, OpStepDown: 4, OpPeerRemove: 4, OpScratch: 2}},
+		{"damage", 5, 160, map[string]int{FaultRot: 5, FaultCrash: 3, FaultWipe: 2, FaultPartition: 1}, everyClusterOp()},
+		{"calm", 0, 260, map[string]int{FaultSlow: 1}, everyClusterOp()},
+	}
+}
+
+// cluster draws the knobs of a cluster and the replicas of its streams.
+func (p *Plan) cluster(r *keyed.Rand, nodes int) {
+	p.Nodes = nodes
+	p.Cluster = Cluster{
+		TickMillis: int64(r.LogBetween(10, 100)), ElectionTicks: r.Between(5, 12),
+		LogTailBytes:     keyed.Pick(r, 1<<10, 8<<10, 64<<10, 1<<20),
+		LatencyMinMicros: int64(r.LogBetween(20, 500)), LatencyMeanMicros: int64(r.LogBetween(50, 5_000)),
+		Ordered: r.Chance(500),
+	}
+	c := &p.Cluster
+	if !c.Ordered {
+		c.LossPerMille = uint64(keyed.Pick(r, 0, 0, r.LogBetween(1, 200)))
+		c.DupPerMille = uint64(keyed.Pick(r, 0, 0, r.LogBetween(1, 300)))
+		if r.Chance(400) {
+			c.LatePerMille, c.LateMeanMillis = uint64(r.LogBetween(1, 50)), int64(r.LogBetween(100, 10_000))
+		}
+	}
+	if r.Chance(200) {
+		c.ResetPerMille = uint64(r.LogBetween(1, 5))
+	}
+	if p.Node.DriftPPM != 0 {
+		p.Node.DriftPPM = 0
+		for range nodes {
+			c.DriftsPPM = append(c.DriftsPPM, int64(r.Between(-200_000, 200_000)))
+		}
+	}
+	for i := range p.Streams {
+		p.Streams[i].Replicas = keyed.Pick(r, 1, 3, 3, 3, nodes)
+	}
+	if p.Profile == snapshots {
+		p.Node.CheckpointBytes, c.LogTailBytes = keyed.Pick(r, 1<<10, 4<<10), 1<<10
+	}
+}
+
+// victims keeps damage of what is durable to as few servers as every stream can lose: half of its replicas, rounded down.
+// Streams that could lose none get more replicas, and are not made smaller.
+func (p *Plan) victims(r *keyed.Rand) {
+	damaged := false
+	for i := range p.Faults {
+		damaged = damaged || p.Faults[i].Kind == FaultRot || p.Faults[i].Kind == FaultWipe
+	}
+	if !damaged && !p.Core() {
+		return
+	}
+	victim := uint64(1) << r.Below(p.Nodes)
+	if p.Core() {
+		victim = p.Gone
+	}
+	for i := range p.Faults {
+		if f := &p.Faults[i]; f.Kind == FaultRot || f.Kind == FaultWipe {
+			f.Nodes, f.Leads = victim, 0
+		}
+	}
+	for i := range p.Streams {
+		p.Streams[i].Replicas = max(p.Streams[i].Replicas, 3)
+	}
+	for i := range p.Ops {
+		if op := &p.Ops[i]; op.Kind == OpScale {
+			op.N = max(op.N, 3)
+		}
+	}
+}
+
+// Core says whether servers are gone for good in the end, and a quorum has to do without them.
+func (p *Plan) Core() bool { return p.Gone != 0 }
+
+// The catalog and the first stream are the groups that faults aim at most.
+const (
+	catalogGroup = 1
+	firstGroup   = 16
+)
+
+// aim draws which servers a fault of a cluster is about.
+func (p *Plan) aim(r *keyed.Rand, f *Fault) {
+	switch r.Below(10) {
+	case 0, 1, 2:
+		f.Leads = uint64(firstGroup + r.Below(len(p.Streams)))
+	case 3:
+		f.Leads = catalogGroup
+	case 4, 5, 6:
+		f.Nodes = 1 << r.Below(p.Nodes)
+	case 7:
+		f.Nodes = 1<<p.Nodes - 1
+	default:
+		f.Nodes = 1 + uint64(r.Below(1<<p.Nodes-1))
+	}
+	switch f.Kind {
+	case FaultPartition:
+		f.On = keyed.Pick(r, ShapeBoth, ShapeBoth, ShapeBoth, ShapeIn, ShapeOut, ShapeBridge, ShapeRing)
+		f.DurMillis = int64(r.LogBetween(50, 8_000))
+		f.Hold = r.Chance(250)
+		if r.Chance(200) {
+			f.N = int64(r.LogBetween(50, 1_000))
+		}
+	case FaultGray:
+		f.DurMillis, f.N = int64(r.LogBetween(100, 5_000)), int64(r.LogBetween(5, 100))
+	case FaultLoss:
+		f.DurMillis, f.N = int64(r.LogBetween(100, 5_000)), int64(r.Between(50, 700))
+	case FaultWipe:
+		f.DurMillis = int64(r.LogBetween(1, 1_000))
+	case FaultCrash:
+		f.DurMillis = int64(r.LogBetween(1, 6_000))
+	}
+}
+
+// administer fills in the operations that only clusters have.
+func (p *Plan) administer(r *keyed.Rand, op *Op) {
+	op.Key = 0
+	switch op.Kind {
+	case OpStepDown:
+		op.N = r.Below(p.Nodes + 1)
+	case OpScale:
+		op.N = keyed.Pick(r, 1, 3, 3, p.Nodes)
+	case OpPeerRemove:
+		op.N = r.Below(p.Nodes)
+	}
+}
