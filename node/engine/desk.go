@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"weir/disk/wal"
 	"weir/model/command"
 	"weir/model/consumer"
@@ -117,15 +115,7 @@ func (d *desk) Congested(id uint64, subject []byte) bool {
 	}
 	found := g.account.routes.Match(subject)
 	keepsUp := func(sub *route.Sub) bool { return !d.behind(sub) }
-	if len(found.Peers) > 0 || slices.ContainsFunc(found.Plain, keepsUp) {
-		return false // what waits for a client of another server is known there
-	}
-	for i := range found.Groups {
-		if slices.ContainsFunc(found.Groups[i].Members, keepsUp) {
-			return false
-		}
-	}
-	return !found.Empty()
+	return !found.Empty() && !found.KeepsUp(keepsUp, (*Engine)(d).peerKeepsUp)
 }
 
 // behind reports whether the subscription is that of a client for which much waits to be sent.

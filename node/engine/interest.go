@@ -29,6 +29,7 @@ type neighbour struct {
 	urls []string
 	// count is how many different interests it has, over all accounts. Invariant: at most InterestMax.
 	count int
+	flow
 }
 
 // errTooMuchInterest is why the session with a server ends that has more interest than this one remembers.
@@ -123,6 +124,14 @@ func (e *Engine) interestFrame(peer event.ServerID, f *peerwire.Frame) error {
 
 func (e *Engine) findNeighbour(peer event.ServerID) (at int, known bool) {
 	return slices.BinarySearchFunc(e.neighbours, peer, func(n *neighbour, id event.ServerID) int { return cmp.Compare(n.id, id) })
+}
+
+// neighbour is a server with which there is a session, or nil.
+func (e *Engine) neighbour(peer event.ServerID) *neighbour {
+	if at, known := e.findNeighbour(peer); known {
+		return e.neighbours[at]
+	}
+	return nil
 }
 
 // advertise tells clients where else they can connect when that has changed. A server that does not tell others where

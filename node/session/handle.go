@@ -129,6 +129,9 @@ func (s *Session) Deliver(sub *route.Sub, m *route.Message) bool {
 	s.checkPending()
 	if s.reason == 0 {
 		s.slowDown(m.From)
+		if m.Routed {
+			s.fallBehind(sub)
+		}
 	}
 	return true
 }

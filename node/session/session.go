@@ -93,6 +93,8 @@ type Session struct {
 	// replies are the reply subjects that the client may publish to; nil without allow_responses.
 	replies *auth.Replies
 	message route.Message
+	// behind are subscriptions of which other servers know that the client does not keep up.
+	behind []*route.Sub
 
 	// out are bytes that wait for Take; ready says that the host knows.
 	out   []byte
@@ -193,6 +195,7 @@ func (s *Session) Take() event.ConnOut {
 func (s *Session) Flushed(n int) {
 	assert.True(n <= s.flightBytes, "bytes flushed <= bytes taken", uint64(n), uint64(s.flightBytes))
 	s.flightBytes -= n
+	s.catchUp()
 }
 
 // Disconnected ends the session because the connection is gone.

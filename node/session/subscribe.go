@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 
 	"weir/model/subject"
@@ -78,6 +79,9 @@ func (s *Session) removeSub(sub *route.Sub) {
 	moved.Slot = sub.Slot
 	s.subs = s.subs[:last]
 	delete(s.bySid, string(sub.Sid))
+	if sub.Behind() {
+		s.behind = slices.DeleteFunc(s.behind, func(b *route.Sub) bool { return b == sub })
+	}
 	s.table.Unsubscribe(sub)
 }
 

@@ -51,10 +51,11 @@ const (
 	// Pong answers a Ping: Token.
 	Pong Kind = 4
 	// Interest changes how many subscriptions the sender has: Account, Subject (a pattern), Queue, Count (the new number;
-	// 0: none any more).
+	// 0: none any more), Flag (none of their clients keeps up).
 	Interest Kind = 5
-	// Msg is a message for subscriptions of the receiver, which does not pass it on: Account, Subject, Reply, Header,
-	// Payload, Flag (plain subscriptions get it), Queues (groups of which one member gets it).
+	// Msg is a message for subscriptions of the receiver, which does not pass it on: Account, Subject (routed to), Text (the
+	// subject that subscriptions see, if it is another), Reply, Header, Payload, Flag (plain subscriptions get it), Queues
+	// (groups of which one member gets it).
 	Msg Kind = 6
 	// Publish is a message for a stream, to the server that leads its group: Group, Account, Subject, Reply, Header,
 	// Payload, Count (hops so far).
@@ -88,7 +89,11 @@ const (
 	// Propose is a command for the catalog, to the server that leads it; nobody waits for what becomes of it: Payload.
 	Propose Kind = 19
 
-	kindMax = Propose
+	// Taken says how much of what came in frames of kind Msg since the session began has been dealt with: Count (bytes, as
+	// MsgCost counts them).
+	Taken Kind = 20
+
+	kindMax = Taken
 )
 
 // Datagram reports whether frames of the kind may be lost, repeated, reordered or late; the others arrive in order or
@@ -110,6 +115,14 @@ type Frame struct {
 	Header, Payload, Extra []byte
 	// Queues are names of queue groups.
 	Queues [][]byte
+}
+
+// msgCostMin is what a frame of kind Msg costs beside its contents.
+const msgCostMin = 64
+
+// MsgCost is about how many bytes a frame of kind Msg takes. Both servers count alike.
+func MsgCost(f *Frame) uint64 {
+	return uint64(msgCostMin + len(f.Subject) + len(f.Text) + len(f.Reply) + len(f.Header) + len(f.Payload))
 }
 
 // HeadBytes is the size of what precedes the kind; FrameBytesMax bounds a frame: a message of the largest payload and
