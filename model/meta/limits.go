@@ -53,7 +53,7 @@ func (m *Machine) checkReservation(id key, p *proposal, serverBytes int64) *jsap
 		accountMax, serverMax, code = account.MaxMemory, p.Limits.ServerMaxMemory, jsapi.CodeMemoryResourcesExceeded
 	}
 	if accountMax >= 0 {
-		var reserved bytes
+		var reserved tally
 		if u := m.usages[id.account]; u != nil {
 			_, all := u.sums(config.Storage)
 			reserved = *all
@@ -104,7 +104,7 @@ func (m *Machine) fits(server uint64, storage jsapi.StorageType, more int64) boo
 	if room <= 0 {
 		return true
 	}
-	var reserved bytes
+	var reserved tally
 	if l := m.loads[server]; l != nil {
 		reserved = *l.reserved(storage)
 	}
@@ -112,7 +112,7 @@ func (m *Machine) fits(server uint64, storage jsapi.StorageType, more int64) boo
 	return !exceeds(&reserved, room)
 }
 
-func exceeds(sum *bytes, limit int64) bool {
+func exceeds(sum *tally, limit int64) bool {
 	return sum.high > 0 || sum.low > math.MaxInt64 || int64(sum.low) > limit
 }
 

@@ -25,39 +25,39 @@ func (m *Machine) Load(server uint64) Load {
 	return Load{Replicas: l.replicas, Preferred: l.preferred, Memory: l.memory.value(), Store: l.store.value()}
 }
 
-// bytes is a sum of reservations. Clients may reserve as much as they like, so that 64 bits are not enough, and what was
+// tally is a sum of reservations. Clients may reserve as much as they like, so that 64 bits are not enough, and what was
 // added has to be taken out again exactly.
-type bytes struct{ high, low uint64 }
+type tally struct{ high, low uint64 }
 
-func (b *bytes) add(n int64) {
+func (t *tally) add(n int64) {
 	assert.True(n >= 0, "a reservation is not negative", uint64(n))
 	var carry uint64
-	b.low, carry = bits.Add64(b.low, uint64(n), 0)
-	b.high += carry
+	t.low, carry = bits.Add64(t.low, uint64(n), 0)
+	t.high += carry
 }
 
-func (b *bytes) sub(n int64) {
-	assert.True(n >= 0 && (b.high > 0 || b.low >= uint64(n)), "no more is taken from a sum than was added", uint64(n))
+func (t *tally) sub(n int64) {
+	assert.True(n >= 0 && (t.high > 0 || t.low >= uint64(n)), "no more is taken from a sum than was added", uint64(n))
 	var borrow uint64
-	b.low, borrow = bits.Sub64(b.low, uint64(n), 0)
-	b.high -= borrow
+	t.low, borrow = bits.Sub64(t.low, uint64(n), 0)
+	t.high -= borrow
 }
 
 // value is the sum, or math.MaxInt64 when it is larger.
-func (b *bytes) value() int64 {
-	if b.high > 0 || b.low > math.MaxInt64 {
+func (t *tally) value() int64 {
+	if t.high > 0 || t.low > math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return int64(b.low)
+	return int64(t.low)
 }
 
 // load is what a server carries.
 type load struct {
 	replicas, preferred int
-	memory, store       bytes
+	memory, store       tally
 }
 
-func (l *load) reserved(storage jsapi.StorageType) *bytes {
+func (l *load) reserved(storage jsapi.StorageType) *tally {
 	if storage == jsapi.MemoryStorage {
 		return &l.memory
 	}
@@ -67,19 +67,19 @@ func (l *load) reserved(storage jsapi.StorageType) *bytes {
 // usage is what the streams of one account, or of all accounts, reserve.
 type usage struct {
 	// memory and store count once per stream, memoryAll and storeAll once per replica that was asked for.
-	memory, store       bytes
-	memoryAll, storeAll bytes
+	memory, store       tally
+	memoryAll, storeAll tally
 }
 
 // sums returns the sums of the storage: once per stream, and once per replica.
-func (u *usage) sums(storage jsapi.StorageType) (once, all *bytes) {
+func (u *usage) sums(storage jsapi.StorageType) (once, all *tally) {
 	if storage == jsapi.MemoryStorage {
 		return &u.memory, &u.memoryAll
 	}
 	return &u.store, &u.storeAll
 }
 
-func (u *usage) count(config *jsapi.StreamConfig, change func(*bytes, int64)) {
+func (u *usage) count(config *jsapi.StreamConfig, change func(*tally, int64)) {
 	once, all := u.sums(config.Storage)
 	change(once, reservedBytes(config))
 	for range config.Replicas {
@@ -88,12 +88,12 @@ func (u *usage) count(config *jsapi.StreamConfig, change func(*bytes, int64)) {
 }
 
 // count adds the stream to all sums.
-func (m *Machine) count(s *Stream) { m.recount(s, (*bytes).add, 1) }
+func (m *Machine) count(s *Stream) { m.recount(s, (*tally).add, 1) }
 
 // uncount takes the stream out of all sums.
-func (m *Machine) uncount(s *Stream) { m.recount(s, (*bytes).sub, -1) }
+func (m *Machine) uncount(s *Stream) { m.recount(s, (*tally).sub, -1) }
 
-func (m *Machine) recount(s *Stream, change func(*bytes, int64), sign int) {
+func (m *Machine) recount(s *Stream, change func(*tally, int64), sign int) {
 	account := m.usages[s.Account]
 	if account == nil {
 		account = new(usage)

@@ -133,7 +133,7 @@ func (s *search) candidates() []candidate {
 	}
 	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(rank(a.offline, b.offline), cmp.Compare(a.load.Replicas, b.load.Replicas),
-			cmp.Compare(a.order, b.order), cmp.Compare(a.server.ID, b.server.ID))
+			cmp.Compare(a.order, b.order), cmp.Compare(a.load.Preferred, b.load.Preferred), cmp.Compare(a.server.ID, b.server.ID))
 	})
 	return s.distinctTags(found)
 }
