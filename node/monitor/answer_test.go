@@ -14,7 +14,8 @@ import (
 const start = int64(1_800_000_000_123_456_789)
 
 // fixed is a source with a server of two clients, a closed one, and a stream with a consumer.
-type fixed struct{ jetStream, broken bool }
+// Clustered, it is a member of a cluster of three, which the first server leads, or nobody.
+type fixed struct{ jetStream, broken, clustered, leaderless, leads bool }
 
 func (fixed) Server() Server {
 	return Server{
@@ -51,12 +52,19 @@ func (f fixed) Snapshot(w Want) Snapshot {
 		{Name: "$G", JetStream: f.jetStream, Connections: 1, Subscriptions: 1, InMsgs: 1, InBytes: 10, OutMsgs: 2, OutBytes: 20},
 		{Name: "$SYS"}, {Name: "A", Connections: 1, Subscriptions: 1, SlowConsumers: 1},
 	}
+	if f.clustered {
+		s.Cluster = &Cluster{Name: "C1", ActiveServers: 3}
+	}
 	if !f.jetStream {
 		return s
+	}
+	if f.clustered {
+		s.Cluster.Meta = f.meta()
 	}
 	s.JetStream = &JetStream{
 		StoreDir: "data/jetstream", MaxMemory: 1 << 30, MaxStorage: 1 << 34, Strict: true, Limits: JetStreamLimits{DefaultMaxConsumers: 1000},
 		Storage: 43, APITotal: 5, APIErrors: 1, APILevel: 5, Streams: 1, Consumers: 1, Messages: 1, Bytes: 43,
+		StreamsLed: 1, ConsumersLed: 1,
 		Accounts: []Account{{Name: "$G", Storage: 43, ReservedMemory: -1, ReservedStorage: -1, APITotal: 5, APIErrors: 1}},
 	}
 	if w.Streams {
@@ -65,6 +73,12 @@ func (f fixed) Snapshot(w Want) Snapshot {
 			State:   jsapi.StreamState{Msgs: 1, Bytes: 43, FirstSeq: 1, LastSeq: 1, Consumers: 1},
 			Cluster: &jsapi.ClusterInfo{Leader: "n1"},
 		}}
+		stream.Led = !f.clustered
+		if f.clustered {
+			stream.Info.Cluster = &jsapi.ClusterInfo{Name: "C1", Leader: "n2", Replicas: []*jsapi.PeerInfo{
+				{Name: "n1", Active: 5, Lag: 3, Peer: "AAAAAAAA"}, {Name: "n2", Current: true, Peer: "BBBBBBBB"}}}
+			stream.Behind = "3 entries behind"
+		}
 		if f.broken {
 			stream.Failure = "block 3 is damaged"
 		}
@@ -76,6 +90,15 @@ func (f fixed) Snapshot(w Want) Snapshot {
 	return s
 }
 
+func (f fixed) meta() *MetaGroup {
+	m := &MetaGroup{Leader: "n1", Peer: "AAAAAAAA", Leading: f.leads, Size: 3, Quorum: 2, SavedNanos: start, SaveNanos: 7,
+		Replicas: []*jsapi.PeerInfo{{Name: "n2", Current: true, Active: 9, Peer: "BBBBBBBB"}, {Name: "n3", Offline: true, Peer: "CCCCCCCC"}}}
+	if f.leaderless {
+		m.Leader, m.Peer = "", ""
+	}
+	return m
+}
+
 // TestAnswers holds status, type and body of answers against the files under testdata.
 func TestAnswers(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -83,7 +106,8 @@ func TestAnswers(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "source":
-				source = fixed{jetStream: d.HasArg("jetstream"), broken: d.HasArg("broken")}
+				source = fixed{jetStream: d.HasArg("jetstream"), broken: d.HasArg("broken"),
+					clustered: d.HasArg("clustered"), leaderless: d.HasArg("leaderless"), leads: d.HasArg("leads")}
 				return ""
 			case "ask": // ask what [account=name], then the body
 				q := Question{What: d.CmdArgs[0].Key, Body: []byte(strings.TrimSpace(d.Input))}

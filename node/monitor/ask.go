@@ -67,11 +67,15 @@ func (f *filters) match(source Source) bool {
 			return false
 		}
 	}
-	domain := ""
-	if j := source.Snapshot(Want{}).JetStream; j != nil {
-		domain = j.Domain
+	now := source.Snapshot(Want{})
+	domain, cluster := "", ""
+	if now.JetStream != nil {
+		domain = now.JetStream.Domain
 	}
-	return matches(s.Name, f.Name) && matches(s.Host, f.Host) && f.Cluster == "" && (f.Domain == "" || f.Domain == domain)
+	if now.Cluster != nil {
+		cluster = now.Cluster.Name
+	}
+	return matches(s.Name, f.Name) && matches(s.Host, f.Host) && matches(cluster, f.Cluster) && (f.Domain == "" || f.Domain == domain)
 }
 
 // Ask answers a question; false says that it is meant for other servers.
@@ -96,6 +100,9 @@ func Ask(q Question, source Source) (Reply, bool) {
 		return Reply{Data: withStatus(a)}, true
 	}
 	if a.Status != statusOK {
+		if string(a.Body) == errNotLeader.Error() {
+			return Reply{}, false // the one that leads answers
+		}
 		return failed(string(a.Body)), true
 	}
 	return q.part(a.Body), true

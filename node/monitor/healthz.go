@@ -37,6 +37,7 @@ type healthQuery struct {
 	account, stream, consumer string
 	details                   bool
 	serverOnly, enabledOnly   bool
+	metaOnly                  bool
 }
 
 // healthz answers a probe: parameters first, then whether persistence is ready, then what was asked for by name.
@@ -46,7 +47,7 @@ func (r *request) healthz() Answer {
 	h.details, h.serverOnly = q.truth("details"), q.truth("js-server-only")
 	h.enabledOnly = q.truth("js-enabled-only")
 	h.enabledOnly = q.truth("js-enabled") || h.enabledOnly
-	q.truth("js-meta-only")
+	h.metaOnly = q.truth("js-meta-only")
 	if q.err != nil {
 		return text(statusBadRequest, q.err.Error())
 	}
@@ -59,20 +60,23 @@ func (r *request) healthz() Answer {
 	case !h.serverOnly:
 		snapshot := r.source.Snapshot(Want{Streams: true, Consumers: h.consumer != ""})
 		if snapshot.JetStream != nil && !h.enabledOnly {
-			doc.check(snapshot.JetStream, &h)
+			doc.check(&snapshot, &h)
 		}
 	}
 	return doc.answer(h.details)
 }
 
-// check looks for what is not served.
-func (d *healthz) check(j *JetStream, q *healthQuery) {
-	if j.Failure != "" {
+// check looks for what is not served, or not served as the rest of the cluster does.
+func (d *healthz) check(s *Snapshot, q *healthQuery) {
+	j := s.JetStream
+	switch {
+	case j.Failure != "":
 		d.fail(statusUnavailable, healthError{Type: healthJetStream, Error: "JetStream meta layer write error: " + j.Failure})
 		return
-	}
-	if q.account != "" {
+	case q.account != "":
 		d.checkNamed(j, q)
+		return
+	case s.Cluster != nil && (!d.checkMeta(s.Cluster.Meta) || q.metaOnly):
 		return
 	}
 	if j.Recovering > 0 {
@@ -85,14 +89,34 @@ func (d *healthz) check(j *JetStream, q *healthQuery) {
 	}
 }
 
+// checkMeta looks at the group of the catalog.
+func (d *healthz) checkMeta(m *MetaGroup) bool {
+	reason := ""
+	switch {
+	case m == nil:
+		reason = "JetStream meta layer is not running"
+	case m.Leader == "":
+		reason = "JetStream has not established contact with a meta leader"
+	case m.Behind != "":
+		reason = "JetStream is not current with the meta leader"
+	default:
+		return true
+	}
+	d.fail(statusUnavailable, healthError{Type: healthJetStream, Error: reason})
+	return false
+}
+
 func (d *healthz) checkStream(account string, s *Stream) {
-	if s.Failure == "" {
+	var text string
+	switch {
+	case s.Failure != "":
+		text = fmt.Sprintf("JetStream stream '%s > %s' could not be recovered: %s", account, s.Info.Config.Name, s.Failure)
+	case s.Behind != "":
+		text = fmt.Sprintf("JetStream stream '%s > %s' is not current: %s", account, s.Info.Config.Name, s.Behind)
+	default:
 		return
 	}
-	d.fail(statusUnavailable, healthError{
-		Type: healthStream, Account: account, Stream: s.Info.Config.Name,
-		Error: fmt.Sprintf("JetStream stream '%s > %s' could not be recovered: %s", account, s.Info.Config.Name, s.Failure),
-	})
+	d.fail(statusUnavailable, healthError{Type: healthStream, Account: account, Stream: s.Info.Config.Name, Error: text})
 }
 
 // checkNamed looks at one account, stream or consumer.

@@ -20,6 +20,7 @@ type jsz struct {
 	ConsumersLeader int              `json:"consumers_leader,omitempty"`
 	Messages        uint64           `json:"messages"`
 	Bytes           uint64           `json:"bytes"`
+	Meta            *metaCluster     `json:"meta_cluster,omitempty"`
 	Accounts        []accountDetail  `json:"account_details,omitempty"`
 	Total           int              `json:"total"`
 }
@@ -39,13 +40,19 @@ type streamDetail struct {
 	State     jsapi.StreamState    `json:"state"`
 	Consumers []jsapi.ConsumerInfo `json:"consumer_detail,omitempty"`
 	RaftGroup string               `json:"stream_raft_group,omitempty"`
+	Groups    []consumerGroup      `json:"consumer_raft_groups,omitempty"`
+}
+
+type consumerGroup struct {
+	Name      string `json:"name"`
+	RaftGroup string `json:"raft_group"`
 }
 
 // jszQuery is what a request for streams asks for.
 type jszQuery struct {
 	account                              string
 	accounts, streams, consumers, config bool
-	raft                                 bool
+	raft, leaderOnly, ledOnly            bool
 	offset, limit                        int
 }
 
@@ -54,10 +61,8 @@ func (r *request) jszQuery() (jszQuery, error) {
 	j := jszQuery{account: r.query.Get("acc")}
 	j.accounts, j.streams, j.consumers = q.truth("accounts"), q.truth("streams"), q.truth("consumers")
 	j.config, j.raft = q.truth("config"), q.truth("raft")
-	// One server on its own leads everything, and has no direct consumers: these change nothing.
-	q.truth("direct-consumers")
-	q.truth("leader-only")
-	q.truth("stream-leader-only")
+	q.truth("direct-consumers") // there are none
+	j.leaderOnly, j.ledOnly = q.truth("leader-only"), q.truth("stream-leader-only")
 	j.offset, j.limit = q.page()
 	j.streams = j.streams || j.consumers
 	j.accounts = j.accounts || j.streams && j.account == ""
@@ -70,6 +75,9 @@ func (r *request) jsz() (*jsz, error) {
 		return nil, err
 	}
 	snapshot := r.source.Snapshot(Want{Streams: q.streams, Consumers: q.consumers})
+	if q.leaderOnly && !snapshot.leads() {
+		return nil, errNotLeader
+	}
 	doc := &jsz{ServerID: r.source.Server().ID, Now: jsapi.Time(snapshot.NowNanos)}
 	j := snapshot.JetStream
 	if j == nil {
@@ -80,9 +88,9 @@ func (r *request) jsz() (*jsz, error) {
 	limits := j.Limits
 	doc.jetStreamStats, doc.Config, doc.Limits = j.stats(), j.config(), &limits
 	doc.Streams, doc.Consumers, doc.Messages, doc.Bytes = j.Streams, j.Consumers, j.Messages, j.Bytes
-	doc.Total = len(j.Accounts)
+	doc.Total, doc.Meta = len(j.Accounts), snapshot.meta()
 	if q.raft {
-		doc.StreamsLeader, doc.ConsumersLeader = j.Streams, j.Consumers
+		doc.StreamsLeader, doc.ConsumersLeader = j.StreamsLed, j.ConsumersLed
 	}
 	switch {
 	case q.account != "":
@@ -110,6 +118,9 @@ func (q *jszQuery) detail(a *Account) accountDetail {
 	}
 	for i := range a.Streams {
 		s := &a.Streams[i]
+		if q.ledOnly && !s.Led {
+			continue
+		}
 		detail := streamDetail{Name: s.Info.Config.Name, Created: s.Info.Created, Cluster: s.Info.Cluster, State: s.Info.State}
 		if q.config {
 			detail.Config = &s.Info.Config
@@ -121,6 +132,9 @@ func (q *jszQuery) detail(a *Account) accountDetail {
 			for _, c := range s.Consumers {
 				if !q.config {
 					c.Config = nil
+				}
+				if q.raft && s.RaftGroup != "" {
+					detail.Groups = append(detail.Groups, consumerGroup{c.Name, s.RaftGroup})
 				}
 				detail.Consumers = append(detail.Consumers, c)
 			}

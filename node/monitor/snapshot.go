@@ -68,6 +68,8 @@ type Snapshot struct {
 	Tenants []Tenant
 	// JetStream is nil when persistence is off.
 	JetStream *JetStream
+	// Cluster is nil for a server on its own.
+	Cluster *Cluster
 }
 
 // Tenant is one account and what its clients do.
@@ -160,6 +162,10 @@ type JetStream struct {
 	// Streams, Consumers, Messages and Bytes are totals over all accounts.
 	Streams, Consumers int
 	Messages, Bytes    uint64
+	// HAAssets counts the streams and consumers with more than one replica of which one is here, and the catalog in a
+	// cluster. StreamsLed and ConsumersLed count those that this server leads.
+	HAAssets                 int
+	StreamsLed, ConsumersLed int
 	// Recovering is how many streams are not served yet after a start.
 	Recovering int
 	// Failure is why nothing can be written, "" when all is well.
@@ -197,6 +203,10 @@ type Stream struct {
 	RaftGroup string
 	// Failure is why it is not served, "" when it is.
 	Failure string
+	// Led says that this server leads it.
+	Led bool
+	// Behind is why this server's replica is not what the leader's is, "" when it is.
+	Behind string
 	// Consumers are its consumers in the order of their names, when asked for.
 	Consumers []jsapi.ConsumerInfo
 }

@@ -29,7 +29,7 @@ func (r *request) statsz() *statsz {
 		Start: jsapi.Time(s.StartNanos), Mem: s.MemoryBytes, Cores: s.Cores, CPU: s.CPU,
 		Connections: n.Traffic.OpenConnections, TotalConnections: n.Traffic.TotalConnections, Subscriptions: n.Subscriptions.Count,
 		Sent: sent, SentToClients: sent, Received: received, FromClients: received, SlowConsumers: n.Traffic.SlowConsumers,
-		ActiveServers: 1, MaxProcs: s.MaxProcs,
+		ActiveServers: n.activeServers(), MaxProcs: s.MaxProcs,
 	}
 	for i := range n.Tenants {
 		if n.Tenants[i].Connections > 0 {
@@ -39,7 +39,7 @@ func (r *request) statsz() *statsz {
 	if j := n.JetStream; j != nil {
 		config, stats, limits := j.config(), j.stats(), j.Limits
 		config.StoreDir = ""
-		doc.JetStream = &varzJetStream{Config: config, Stats: &stats, Limits: &limits}
+		doc.JetStream = &varzJetStream{Config: config, Stats: &stats, Meta: n.meta(), Limits: &limits}
 	}
 	return doc
 }

@@ -95,6 +95,7 @@ type varz struct {
 type varzJetStream struct {
 	Config *jetStreamConfig `json:"config,omitempty"`
 	Stats  *jetStreamStats  `json:"stats,omitempty"`
+	Meta   *metaCluster     `json:"meta,omitempty"`
 	Limits *JetStreamLimits `json:"limits,omitempty"`
 }
 
@@ -155,6 +156,7 @@ func (j *JetStream) stats() jetStreamStats {
 		ReservedMemory:  j.ReservedMemory,
 		ReservedStorage: j.ReservedStorage,
 		Accounts:        len(j.Accounts),
+		HAAssets:        j.HAAssets,
 		API:             apiStats{Level: j.APILevel, Total: j.APITotal, Errors: j.APIErrors, Inflight: j.APIInflight},
 	}
 }
@@ -181,7 +183,7 @@ func (r *request) varz() *varz {
 	}
 	if j := n.JetStream; j != nil {
 		stats, limits := j.stats(), j.Limits
-		v.JetStream = varzJetStream{Config: j.config(), Stats: &stats, Limits: &limits}
+		v.JetStream = varzJetStream{Config: j.config(), Stats: &stats, Meta: n.meta(), Limits: &limits}
 	}
 	return v
 }
