@@ -290,10 +290,10 @@ func (m *Mesh) opened(s *session, side *end) {
 	if side.state != opening || !m.same(side) {
 		return
 	}
-	if old := m.current[m.at(side.node, other.node)]; old != 0 {
+	if old := m.sessions[m.current[m.at(side.node, other.node)]]; old != nil {
 		// The new session takes the place of one that this end still believed in.
-		m.broken(m.sessions[old], m.sessions[old].side(side.node))
-		m.kill(m.sessions[old], "replaced")
+		m.kill(old, "replaced")
+		m.broken(old, old.side(side.node))
 	}
 	side.state = open
 	m.current[m.at(side.node, other.node)] = s.id
