@@ -114,3 +114,13 @@ func (c *Command) take(f *fields.Reader) {
 func (c *Command) takeDelivery(f *fields.Reader) {
 	c.Consumer, c.StreamSeq, c.ConsumerSeq, c.Deliveries = f.Uvarint(), f.Uvarint(), f.Uvarint(), f.Uvarint()
 }
+
+// Parse reads the command that Append wrote, alone. It fails with ErrMalformed.
+func Parse(data []byte) (Command, error) {
+	r := Reader{rest: data, ordinal: -1}
+	var c Command
+	if !r.Next(&c) || len(r.rest) > 0 {
+		return Command{}, fmt.Errorf("%w: %d bytes are not one command", ErrMalformed, len(data))
+	}
+	return c, nil
+}
