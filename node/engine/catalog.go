@@ -50,7 +50,7 @@ func (e *Engine) openMeta() error {
 // startGroup restores the machine from the group's checkpoint and starts its replica on the group's log.
 func (e *Engine) startGroup(g *group, machine replica.Machine, found *event.Group, initial []byte) error {
 	config := replica.Config{
-		Group: g.id, ID: selfID, Voters: []uint64{selfID}, Machine: machine, Meta: initial, Boot: e.config.Boot, Load: &e.load,
+		Group: g.id, ID: selfID, Members: []replica.Member{{ID: selfID}}, Machine: machine, Meta: initial, Boot: e.config.Boot, Load: &e.load,
 		Volatile: g.entry != nil && g.entry.Config.Storage == jsapi.MemoryStorage, Plant: e.config.Plant.Replica,
 	}
 	if found != nil {
@@ -94,7 +94,7 @@ func restore(machine replica.Machine, state *checkpoint.State) (checkpoint.Mark,
 	}
 	for i := range state.Sections {
 		section := &state.Sections[i]
-		if section.ID >= event.IndexSections {
+		if section.ID >= event.MembersSection {
 			continue
 		}
 		if err := machine.RestoreSection(section.ID, section.Data); err != nil {

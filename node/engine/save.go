@@ -131,6 +131,7 @@ func (e *Engine) saved(c *event.Completion) {
 		return
 	}
 	g.saveFailed = nil
+	g.replica.SnapshotSaved()
 	e.wantRewrite(g)
 	e.appendOnly(wal.Write{Group: g.id, Compact: s.save.Update.Index})
 }

@@ -3,6 +3,8 @@ package replica
 import (
 	"encoding/binary"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"weir/model/command"
 	"weir/model/effect"
 	"weir/node/event"
@@ -47,8 +49,8 @@ const OverlapBytesMin = 16 << 10
 // originBytes is about what a command takes in memory beside its bytes.
 const originBytes = 64
 
-// Load is what waits, and what tails hold, in all replicas of a node.
-type Load struct{ bytes, tailBytes int }
+// Load is what waits, and what is kept of logs, in all replicas of a node.
+type Load struct{ bytes, tailBytes, logBytes int }
 
 // Origin is who waits for the command with the ordinal.
 func (b *Batch) Origin(ordinal int32) *Origin { return &b.origins[ordinal] }
@@ -140,8 +142,8 @@ func (r *Replica) sizeHint() int {
 	return min(max(least, r.lastBatchBytes*5/4), most)
 }
 
-// Dirty reports whether commands wait to be proposed.
-func (r *Replica) Dirty() bool { return r.open != nil || r.proposed < len(r.waiting) }
+// Dirty reports whether commands wait to be proposed, or reads for a round.
+func (r *Replica) Dirty() bool { return r.open != nil || r.proposed < len(r.waiting) || r.mustAsk() }
 
 // mayAppend reports whether another append may be under way. The disk syncs one append after the other: a second one
 // pays when somebody waits for a message of it, or when it is large, so that its preparation overlaps with the sync of
@@ -157,27 +159,40 @@ func (r *Replica) mayAppend() bool {
 	}
 }
 
-// Flush proposes what has been gathered, unless so many appends are under way that batches better grow. It stamps them
-// with the leader's time, never earlier than the ones before. It reports whether it proposed.
+// Flush proposes what has been gathered, unless so many appends are under way that batches better grow, and begins the
+// round of the reads that wait. It stamps batches with the leader's time, never earlier than the ones before. It reports
+// whether it did anything. On a replica that can not lead yet batches wait; where another one may lead, who waits
+// learns that the outcome is not known.
 func (r *Replica) Flush(now event.Time, sink Sink) bool {
-	if !r.Dirty() || !r.leader || r.broken != nil || !r.mayAppend() {
+	if r.broken != nil || !r.Dirty() {
 		return false
 	}
-	r.time = max(now.Wall, r.time+1)
+	asked := r.ask(now.Wall, sink)
+	if !r.leader && r.rounds {
+		r.abandon()
+	}
+	if !r.serving || r.open == nil && r.proposed == len(r.waiting) || !r.mayAppend() {
+		return asked
+	}
+	r.Wake(sink)
+	r.time = max(now.Wall, r.time+1, r.machine.LastTime()+1)
 	if r.open != nil {
 		r.close()
 	}
+	before := r.proposed
 	for bytes := 0; r.proposed < len(r.waiting) && bytes < ProposedBytesMax; r.proposed++ {
 		b := r.waiting[r.proposed]
 		bytes += len(b.data)
 		command.SetTime(b.data, r.time)
 		if err := r.node.Propose(b.data); err != nil {
-			// A leader without transfer in progress and without a size limit takes every proposal.
-			assert.Unreachable("raft refused a proposal of the leader: " + err.Error())
+			// A leader drops proposals while it hands over leadership. They wait for the outcome of that.
+			assert.True(r.rounds, "the only voter takes every proposal", r.term)
+			break
 		}
 	}
+	proposed := r.proposed > before
 	r.Advance(sink)
-	return true
+	return asked || proposed
 }
 
 // close moves the open batch to the ones that are to be proposed.
@@ -187,13 +202,14 @@ func (r *Replica) close() {
 	r.open = nil
 }
 
-// resolve finds the waiting batch that an applied entry carries.
-func (r *Replica) resolve(entry []byte) *Batch {
-	if len(entry) < command.HeaderSize || len(r.waiting) == 0 {
+// resolve finds the waiting batch that an applied entry carries. Entries of the current term are the leader's own.
+func (r *Replica) resolve(e *pb.Entry) *Batch {
+	data := e.GetData()
+	if r.proposed == 0 || !r.leader || e.GetTerm() != r.term || e.GetType() != pb.EntryNormal || len(data) < command.HeaderSize {
 		return nil
 	}
 	b := r.waiting[0]
-	if binary.LittleEndian.Uint64(entry[9:17]) != b.token {
+	if binary.LittleEndian.Uint64(data[9:17]) != b.token {
 		return nil
 	}
 	n := copy(r.waiting, r.waiting[1:])
@@ -224,78 +240,15 @@ func (r *Replica) abandon() {
 	r.waiting, r.proposed = nil, 0
 	r.load(-r.waitingBytes)
 	for _, b := range waiting {
-		for i := range b.origins {
-			if done := b.origins[i].Done; done != nil {
-				done(nil)
-			}
+		b.forget()
+	}
+}
+
+// forget tells the callers that the outcome is not known here.
+func (b *Batch) forget() {
+	for i := range b.origins {
+		if done := b.origins[i].Done; done != nil {
+			done(nil)
 		}
-	}
-	reads := r.reads
-	r.reads = nil
-	for _, rd := range reads {
-		rd.done(false)
-	}
-}
-
-// read waits until everything that was proposed before it is applied.
-type read struct {
-	after uint64 // token of the last batch to wait for
-	done  func(ok bool)
-}
-
-// ReadsMax bounds the reads of one group that may wait.
-const ReadsMax = 10_000
-
-// Read calls done with true once this replica's state is at least as new as everything acknowledged, by anyone, and
-// everything proposed here before the call; that may be at once. It calls done with false when it cannot know.
-func (r *Replica) Read(done func(ok bool)) {
-	if r.serving && len(r.reads) == 0 && len(r.waiting) == 0 && r.open == nil {
-		done(true)
-		return
-	}
-	if len(r.reads) >= ReadsMax {
-		done(false)
-		return
-	}
-	r.reads = append(r.reads, read{after: r.token, done: done})
-}
-
-// AnswerReads answers the reads that wait for what was proposed before them, without that: it can not be appended at the
-// moment. It is for a leader whose log has no room, and what it answers is as new as everything acknowledged.
-func (r *Replica) AnswerReads() {
-	if !r.serving {
-		return
-	}
-	due := r.reads
-	r.reads = nil
-	for i := range due {
-		due[i].done(true)
-	}
-}
-
-// runReads answers the reads whose turn has come.
-func (r *Replica) runReads() {
-	if !r.serving || len(r.reads) == 0 {
-		return
-	}
-	applied := r.token
-	if len(r.waiting) > 0 {
-		applied = r.waiting[0].token - 1
-	} else if r.open != nil {
-		applied = r.open.token - 1
-	}
-	n := 0
-	for n < len(r.reads) && r.reads[n].after <= applied {
-		n++
-	}
-	if n == 0 {
-		return
-	}
-	due := append([]read(nil), r.reads[:n]...)
-	rest := copy(r.reads, r.reads[n:])
-	clear(r.reads[rest:])
-	r.reads = r.reads[:rest]
-	for i := range due {
-		due[i].done(true)
 	}
 }

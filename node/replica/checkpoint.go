@@ -4,11 +4,19 @@ import (
 	"fmt"
 
 	"weir/disk/checkpoint"
+	"weir/node/event"
 	"weir/spec/assert"
 )
 
-// Snapshot takes the sections that changed since the last Snapshot, as they are at the applied index. The caller saves
-// them; if that fails it calls SnapshotFailed.
+// snapshot is a checkpoint as others are told of it.
+type snapshot struct {
+	mark    checkpoint.Mark
+	members []Member
+	put     bool // its update has the members
+}
+
+// Snapshot takes the sections that changed since the last Snapshot, as they are at the applied index, and the members if
+// they have changed. The caller saves them and calls SnapshotSaved or SnapshotFailed before it takes the next.
 func (r *Replica) Snapshot() checkpoint.Update {
 	mark := r.Applied()
 	u := checkpoint.Update{Index: mark.Index, Term: mark.Term}
@@ -24,18 +32,35 @@ func (r *Replica) Snapshot() checkpoint.Update {
 		u.Put = append(u.Put, checkpoint.Section{ID: id, Data: data[start:len(data):len(data)]})
 	}
 	r.machine.MarkClean()
+	r.taken = snapshot{mark: mark, members: r.members, put: r.membersDirty}
+	if r.membersDirty {
+		u.Put = append(u.Put, checkpoint.Section{ID: event.MembersSection, Data: AppendMembers(nil, r.members)})
+		r.membersDirty = false
+	}
 	r.takenBytes, r.unsavedBytes = r.unsavedBytes, 0
 	r.tail.drop(&r.config)
 	r.tail.cut = false
 	return u
 }
 
+// SnapshotSaved notes that the last Snapshot is durable: followers may be told of it.
+func (r *Replica) SnapshotSaved() {
+	if r.taken.mark.Index > 0 {
+		r.taken.put = false
+		r.saved, r.taken = r.taken, snapshot{}
+	}
+}
+
 // SnapshotFailed takes back a Snapshot whose update did not become durable.
 func (r *Replica) SnapshotFailed(u checkpoint.Update) {
 	ids := append([]uint64(nil), u.Delete...)
 	for i := range u.Put {
-		ids = append(ids, u.Put[i].ID)
+		if id := u.Put[i].ID; id != event.MembersSection {
+			ids = append(ids, id)
+		}
 	}
+	r.membersDirty = r.membersDirty || r.taken.put
+	r.taken = snapshot{}
 	r.machine.MarkDirty(ids)
 	r.tail.drop(&r.config)
 	r.unsavedBytes += r.takenBytes

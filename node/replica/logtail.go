@@ -3,45 +3,81 @@ package replica
 import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 
 	"weir/disk/wal"
 	"weir/spec/assert"
 )
 
+// Bounds of the entries that are kept in memory, after they are applied, for followers that lag behind.
+const (
+	// LogTailBytesDefault is the default of Config.LogTailBytes, the bound of one group.
+	LogTailBytesDefault = 16 << 20
+	// LogTailsBytesMax bounds those of all groups of a node; beyond it a group keeps a part only.
+	LogTailsBytesMax = 256 << 20
+
+	followerShare  = 4  // a follower keeps this part of what a leader keeps: it may lead soon
+	crowdedShare   = 16 // each group keeps this part when all groups together have too much
+	installingMore = 8  // times as much is kept while a follower installs a snapshot, so that it need not do so again
+)
+
 // logTail is the part of the group's log that Raft may still ask for, in memory: the entries that are durable and not
-// yet applied. It implements raft.Storage.
+// yet applied, and as many applied ones as followers need. It implements raft.Storage.
 //
-// Invariant: entries[i] has index first+i, and snapTerm is the term of the entry at first-1.
+// Invariant: entries[head+i] has index first+i, and snapTerm is the term of the entry at first-1.
 type logTail struct {
+	replica  *Replica
+	load     *Load
 	hard     wal.HardState
-	voters   []uint64
 	first    uint64
 	snapTerm uint64
 	entries  []*pb.Entry
+	head     int
+	bytes    int // of the entries
 
 	appliedIndex, appliedTerm uint64
 }
 
-func newLogTail(config Config) *logTail {
+func newLogTail(config *Config, hard wal.HardState) *logTail {
 	l := &logTail{
-		hard:     config.Log.HardState,
-		voters:   config.Voters,
+		load:     config.Load,
+		hard:     hard,
 		first:    config.Snapshot.Index + 1,
 		snapTerm: config.Snapshot.Term,
 
 		appliedIndex: config.Snapshot.Index,
 		appliedTerm:  config.Snapshot.Term,
 	}
+	if strays(config) {
+		return l
+	}
 	for _, e := range config.Log.Entries {
 		if e.Index < l.first {
 			continue
 		}
-		assert.True(e.Index == l.first+uint64(len(l.entries)), "recovered entries have no gap", e.Index, l.first)
-		l.entries = append(l.entries, &pb.Entry{
-			Term: new(e.Term), Index: new(e.Index), Type: pb.EntryType(e.Type).Enum(), Data: e.Data})
+		assert.True(e.Index == l.end(), "recovered entries have no gap", e.Index, l.first)
+		l.append([]*pb.Entry{{
+			Term: new(e.Term), Index: new(e.Index), Type: pb.EntryType(e.Type).Enum(), Data: e.Data}})
 	}
 	return l
 }
+
+// strays reports whether the log is another one than that which the checkpoint stands for: a process ended between the
+// installation of a snapshot and the append that makes the log begin with it. What such a log holds behind the
+// checkpoint was never committed.
+func strays(config *Config) bool {
+	entries, mark := config.Log.Entries, config.Snapshot
+	if mark.Index == 0 || len(entries) == 0 {
+		return false
+	}
+	if first, last := entries[0].Index, entries[len(entries)-1].Index; first > mark.Index || last < mark.Index {
+		return false // the log begins behind the checkpoint, or has nothing behind it
+	}
+	return entries[mark.Index-entries[0].Index].Term != mark.Term
+}
+
+// end is the index behind the newest entry.
+func (l *logTail) end() uint64 { return l.first + uint64(len(l.entries)-l.head) }
 
 // append adds durable entries, replacing a conflicting suffix.
 func (l *logTail) append(entries []*pb.Entry) {
@@ -49,24 +85,103 @@ func (l *logTail) append(entries []*pb.Entry) {
 		return
 	}
 	at := entries[0].GetIndex()
-	assert.True(at >= l.first && at <= l.first+uint64(len(l.entries)), "appended entries have no gap", at, l.first)
-	l.entries = append(l.entries[:at-l.first:at-l.first], entries...)
+	assert.True(at >= l.first && at <= l.end(), "appended entries have no gap", at, l.first)
+	keep := l.head + int(at-l.first)
+	bytes := 0
+	for _, e := range l.entries[keep:] {
+		bytes -= len(e.GetData()) + entryOverheadBytes
+	}
+	for _, e := range entries {
+		bytes += len(e.GetData()) + entryOverheadBytes
+	}
+	l.count(bytes)
+	clear(l.entries[keep:])
+	l.entries = append(l.entries[:keep], entries...)
 }
 
-// trim forgets the entries up to and including index: a group of one never sends them to anyone.
+func (l *logTail) count(bytes int) {
+	l.bytes += bytes
+	l.load.logBytes += bytes
+}
+
+// trim forgets the entries up to and including index.
 func (l *logTail) trim(index uint64) {
 	if index < l.first {
 		return
 	}
-	n := min(index-l.first+1, uint64(len(l.entries)))
+	n := int(min(index-l.first+1, l.end()-l.first))
 	if n == 0 {
 		return
 	}
-	l.snapTerm = l.entries[n-1].GetTerm()
-	l.first += n
-	rest := copy(l.entries, l.entries[n:])
-	clear(l.entries[rest:])
-	l.entries = l.entries[:rest]
+	gone := l.entries[l.head : l.head+n]
+	l.snapTerm = gone[n-1].GetTerm()
+	bytes := 0
+	for _, e := range gone {
+		bytes -= len(e.GetData()) + entryOverheadBytes
+	}
+	l.count(bytes)
+	clear(gone)
+	l.first += uint64(n)
+	l.head += n
+	if 2*l.head >= len(l.entries) {
+		rest := copy(l.entries, l.entries[l.head:])
+		clear(l.entries[max(rest, l.head):])
+		l.entries, l.head = l.entries[:rest], 0
+	}
+}
+
+// restore makes the log begin behind a snapshot.
+func (l *logTail) restore(s *pb.Snapshot) {
+	l.count(-l.bytes)
+	l.first = s.GetMetadata().GetIndex() + 1
+	l.snapTerm = s.GetMetadata().GetTerm()
+	l.entries, l.head = nil, 0
+}
+
+// release lets go of everything.
+func (l *logTail) release() {
+	l.count(-l.bytes)
+	l.entries, l.head = nil, 0
+}
+
+// trim forgets entries that are applied and that no follower needs, or for which there is no room.
+func (r *Replica) trim() {
+	if r.sole {
+		r.log.trim(r.raftApplied)
+		return
+	}
+	most := r.config.LogTailBytes
+	if most == 0 {
+		most = LogTailBytesDefault
+	}
+	if r.config.Load.logBytes > LogTailsBytesMax {
+		most /= crowdedShare
+	}
+	upTo := uint64(0)
+	if r.leader {
+		upTo = r.raftApplied
+		r.node.WithProgress(func(_ uint64, _ raft.ProgressType, p tracker.Progress) {
+			upTo = min(upTo, p.Match)
+			if p.State == tracker.StateSnapshot {
+				most *= installingMore
+			}
+		})
+	} else {
+		most /= followerShare
+	}
+	r.log.trim(upTo)
+	r.log.trimTo(most, r.raftApplied)
+}
+
+// trimTo forgets the oldest entries up to and including index until what is left has the size.
+func (l *logTail) trimTo(bytes int, index uint64) {
+	over := l.bytes - bytes
+	at := l.first - 1
+	for i := l.head; over > 0 && i < len(l.entries); i++ {
+		over -= len(l.entries[i].GetData()) + entryOverheadBytes
+		at++
+	}
+	l.trim(min(at, index))
 }
 
 // noteTerm remembers the term of the newest applied entry, which may be trimmed before a checkpoint needs it.
@@ -80,7 +195,7 @@ func (l *logTail) termOf(index uint64) uint64 {
 // InitialState returns what the log and the configuration of the group say at the start.
 func (l *logTail) InitialState() (*pb.HardState, *pb.ConfState, error) {
 	hard := &pb.HardState{Term: new(l.hard.Term), Vote: new(l.hard.Vote), Commit: new(l.hard.Commit)}
-	return hard, &pb.ConfState{Voters: l.voters}, nil
+	return hard, confState(l.replica.config.Members), nil
 }
 
 // Entries returns the entries in [lo, hi), at least one and otherwise at most maxSize bytes.
@@ -88,9 +203,8 @@ func (l *logTail) Entries(lo, hi, maxSize uint64) ([]*pb.Entry, error) {
 	if lo < l.first {
 		return nil, raft.ErrCompacted
 	}
-	end := l.first + uint64(len(l.entries))
-	assert.True(hi <= end, "entries asked for exist", hi, end)
-	part := l.entries[lo-l.first : hi-l.first]
+	assert.True(hi <= l.end(), "entries asked for exist", hi, l.end())
+	part := l.entries[l.head+int(lo-l.first) : l.head+int(hi-l.first)]
 	size := uint64(0)
 	for i, e := range part {
 		size += uint64(len(e.GetData())) + entryOverheadBytes
@@ -110,21 +224,34 @@ func (l *logTail) Term(index uint64) (uint64, error) {
 	if index < l.first {
 		return 0, raft.ErrCompacted
 	}
-	if index >= l.first+uint64(len(l.entries)) {
+	if index >= l.end() {
 		return 0, raft.ErrUnavailable
 	}
-	return l.entries[index-l.first].GetTerm(), nil
+	return l.entries[l.head+int(index-l.first)].GetTerm(), nil
 }
 
 // LastIndex returns the index of the newest entry.
-func (l *logTail) LastIndex() (uint64, error) { return l.first + uint64(len(l.entries)) - 1, nil }
+func (l *logTail) LastIndex() (uint64, error) { return l.end() - 1, nil }
 
 // FirstIndex returns the index of the oldest entry.
 func (l *logTail) FirstIndex() (uint64, error) { return l.first, nil }
 
-// Snapshot is never available: a group of one has no follower to bring up to date.
+// Snapshot returns which snapshot a follower is to fetch: the newest durable checkpoint. It has to be one that the log
+// goes on from, and that has all members, as a follower refuses a snapshot in which it is no member.
 func (l *logTail) Snapshot() (*pb.Snapshot, error) {
-	return nil, raft.ErrSnapshotTemporarilyUnavailable
+	r := l.replica
+	saved := &r.saved
+	if saved.mark.Index == 0 || saved.mark.Index < max(l.first-1, r.membersIndex) {
+		if r.config.Wanted != nil {
+			r.config.Wanted(r)
+		}
+		return nil, raft.ErrSnapshotTemporarilyUnavailable
+	}
+	return &pb.Snapshot{
+		Data: AppendMembers(nil, saved.members),
+		Metadata: &pb.SnapshotMetadata{
+			Index: new(saved.mark.Index), Term: new(saved.mark.Term), ConfState: confState(saved.members)},
+	}, nil
 }
 
 // quiet is a raft.Logger that says nothing and turns Raft's own assertions into ours.

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"weir/disk/wal"
 	"weir/model/command"
 	"weir/model/effect"
@@ -197,7 +199,7 @@ func (l *life) run(boot uint64, wall *int64) {
 		}
 	}
 	var err error
-	l.replica, err = New(Config{Group: 7, ID: 1, Voters: []uint64{1}, Machine: l.machine, Log: *l.log, Boot: boot, Load: &Load{}})
+	l.replica, err = New(Config{Group: 7, ID: 1, Members: []Member{{ID: 1}}, Machine: l.machine, Log: *l.log, Boot: boot, Load: &Load{}})
 	if err == nil {
 		err = l.replica.Start(l)
 	}
@@ -219,3 +221,7 @@ func (l *life) run(boot uint64, wall *int64) {
 	}
 	l.end()
 }
+
+func (l *life) Send(_ *Replica, to Member, _ *pb.Message) { l.t.Fatalf("a message for %d", to.ID) }
+func (l *life) Role(*Replica)                             {}
+func (l *life) Members(*Replica)                          {}

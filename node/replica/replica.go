@@ -1,9 +1,13 @@
 // Package replica is one member of one Raft group: a RawNode of go.etcd.io/raft/v3, the tail of its log, and the state
-// machine that the log drives.
+// machine that the log drives. Read this file first, then advance.go.
 //
 // It promises that a command's effects are handed out once, after the command is committed and applied; that a read
-// sees everything that was proposed here before it; and that neither happens before an entry of the leader's own term
-// has been applied. It does no I/O: appends leave through a Sink and come back as Persisted.
+// sees everything acknowledged by anyone before it and everything that was proposed here before it; and that neither
+// happens before an entry of the leader's own term has been applied. Votes and acknowledgements of appends leave after
+// they are durable. It does no I/O: appends and messages leave through a Sink, appends come back as Persisted, messages
+// of others as Receive. Messages may be lost, repeated, reordered or late.
+//
+// A group of one member needs no ticks and sends no messages; everything else about it is the same.
 package replica
 
 import (
@@ -53,13 +57,19 @@ type Sections interface {
 	Restored() error
 }
 
-// Sink takes what a replica asks for while it advances.
+// Sink takes what a replica asks for while it advances. Its methods may propose and read; they must not flush.
 type Sink interface {
 	// Persist adds a write to the step's append to the log; the ticket comes back through Persisted.
 	Persist(w wal.Write) event.Ticket
 	// Applied hands out the effects of one applied entry. batch holds the callers that wait for its results; it is nil
 	// when the entry was not proposed here. Both are valid during the call only.
 	Applied(r *Replica, batch *Batch, effects *effect.List)
+	// Send sends a message to another replica of the group. It may be lost, unlike m, which is never changed.
+	Send(r *Replica, to Member, m *pb.Message)
+	// Role tells that the replica leads now, or no longer, or knows another leader.
+	Role(r *Replica)
+	// Members tells that an applied entry, or a snapshot, changed the members.
+	Members(r *Replica)
 }
 
 // Config says which replica of which group this is and where it starts.
@@ -68,61 +78,107 @@ type Config struct {
 	Group wal.GroupID
 	// ID is the Raft id of this replica in its group; not 0.
 	ID uint64
-	// Voters are the Raft ids of the group's voters.
-	Voters []uint64
+	// Members are the members of the group, ascending by id: those of the checkpoint (section event.MembersSection), and
+	// without it those that the group was born with. A replica that joins later is not among the latter.
+	Members []Member
 	// Machine is the state machine, restored from the newest checkpoint.
 	Machine Machine
 	// Log is what the write-ahead log holds of the group.
 	Log wal.Group
 	// Snapshot is the index and term of the checkpoint that Machine was restored from; zero without one.
 	Snapshot checkpoint.Mark
-	// Meta are bytes that the log keeps for the group; they are written with the first append.
+	// Wanted is called when a follower needs a snapshot and no checkpoint is new enough for that: the owner takes one soon.
+	// It may be called often. Nil ignores it.
+	Wanted func(r *Replica)
+	// Meta are bytes that the log keeps for the group; they are written with the first append. Nil when the log has them.
 	Meta []byte
-	// Volatile groups keep their log in memory only: the group ends with the process.
+	// Volatile groups keep their log in memory only: the group ends with the process. They have one member.
 	Volatile bool
 	// Boot distinguishes this run of the process from earlier ones; batch tokens are made from it.
 	Boot uint64
 	// Load is shared by all replicas of the node.
 	Load *Load
+	// ElectionTicks is the number of ticks without a leader after which a follower campaigns, up to twice of it at random;
+	// 0 means ElectionTicksDefault. Heartbeats are sent with each tick.
+	ElectionTicks int
+	// Pin gives the election timeout, in ticks, of a term and a role. Nil lets Raft draw it.
+	Pin func(term uint64, role Role) int
+	// LogTailBytes bounds the applied entries that are kept for followers; 0 means LogTailBytesDefault.
+	LogTailBytes int
 	// Plant holds deliberate faults for the simulator; empty in production.
 	Plant Plant
 }
 
-// Plant names the deliberate faults of this package, for checking that the simulator finds them.
-type Plant struct {
-	// AckBeforeSync treats an append as durable when it is handed out.
-	AckBeforeSync bool
-	// ReadBeforeTerm serves reads before an entry of the leader's term is applied.
-	ReadBeforeTerm bool
-}
+// Role is what a replica is in its group.
+type Role uint8
+
+// The closed set of roles.
+const (
+	Follower Role = iota
+	Candidate
+	Leader
+)
+
+// ElectionTicksDefault is the default of Config.ElectionTicks.
+const ElectionTicksDefault = 10
 
 // InFlightMax bounds the appends of one replica that may be under way; while it is reached commands gather in the open
 // batch, so that batches grow with the latency of the disk.
 const InFlightMax = 2
 
+// Bounds of what Raft does at a time.
+const (
+	messageBytesMax     = 1 << 20  // entries of one message
+	committedBytesMax   = 64 << 20 // entries applied at a time
+	messagesInFlightMax = 256      // to one follower
+	bytesInFlightMax    = 32 << 20 // to one follower
+)
+
+// idMax is above every Raft id; Raft uses the ids from here on for itself.
+const idMax = min(raft.LocalAppendThread, raft.LocalApplyThread)
+
 // Replica is one member of a Raft group. It is not safe for concurrent use.
 type Replica struct {
 	config  Config
 	node    *raft.RawNode
+	pin     *int // Raft's election timeout, where the configuration gives it
 	log     *logTail
 	machine Machine
 	effects effect.List
 
-	hard     wal.HardState
-	meta     []byte // not nil until it has been written
+	hard     wal.HardState // as handed out to the log
+	meta     []byte        // not nil until it has been written
+	kept     []byte        // the same, for the time when the log begins anew
 	inFlight []appendInFlight
 
-	leader  bool
-	serving bool // Invariant: serving implies leader and that an entry of the current term is applied.
-	broken  error
+	term, commit uint64
+	last         uint64 // index of the newest entry of the log, durable or not
+	raftApplied  uint64 // index up to which Raft's entries have been applied; below the machine's during an Install
+	leaderID     uint64 // 0: unknown
+	leader       bool
+	serving      bool // Invariant: serving implies leader and that an entry of the current term is applied.
+	advancing    bool
+	quiesced     bool
+	broken       error
+
+	members      []Member
+	membersIndex uint64 // of the newest entry that changed them
+	membersDirty bool   // no checkpoint has them
+	strangers    []Member
+	changing     uint64 // index of a change that is not applied; 0: none
+	unsettled    int    // writes under way that make changes of the members known
+	rounds       bool   // reads need a round of messages
+	sole         bool   // this is the only member
+	installing   []Member
 
 	open    *Batch
 	waiting []*Batch // proposed or to be proposed, oldest first
 	spare   []*Batch
 	token   uint64
 	time    int64 // of the newest proposed batch
-	reads   []read
+	asking
 
+	taken, saved snapshot // the newest checkpoint under way, and the newest durable one
 	tail         tail
 	proposed     int // of waiting
 	waitingBytes int // of waiting and open
@@ -136,73 +192,123 @@ type Replica struct {
 type appendInFlight struct {
 	ticket    event.Ticket
 	entries   []*pb.Entry
+	snapshot  *pb.Snapshot // that the log begins with
+	settles   bool         // it makes a change of the members known
 	responses []*pb.Message
 }
 
 // New starts a replica. The caller calls Start next.
 func New(config Config) (*Replica, error) {
-	assert.True(config.ID != 0, "replica id is not 0")
+	assert.True(config.ID != 0 && config.ID < idMax, "replica id is one that Raft takes", config.ID)
+	assert.True(!config.Volatile || len(config.Members) == 1, "a volatile group has one member", uint64(len(config.Members)))
 	r := &Replica{config: config, machine: config.Machine, token: config.Boot << 24}
+	r.asking.round = config.Boot << 24
 	r.hard = config.Log.HardState
-	r.meta = config.Meta
-	r.log = newLogTail(config)
+	r.meta, r.kept = config.Meta, config.Meta
+	if r.kept == nil {
+		r.kept = config.Log.Meta
+	}
 	applied := config.Machine.Applied()
 	assert.True(applied == config.Snapshot.Index, "machine starts at its checkpoint", applied, config.Snapshot.Index)
+	if config.Plant.ForgetVote {
+		r.hard.Vote = 0
+	}
 	if r.hard.Commit < applied {
 		// Commit is written lazily; what a checkpoint covers was committed.
 		r.hard.Commit = applied
 	}
-	r.log.hard = r.hard
 	if n := len(config.Log.Entries); n > 0 && config.Log.Entries[n-1].Term > r.hard.Term {
 		// A term that was used and is forgotten would be used twice.
 		return nil, fmt.Errorf("the log has an entry of term %d, its newest term is %d: %w",
 			config.Log.Entries[n-1].Term, r.hard.Term, wal.ErrCorrupt)
 	}
+	r.log = newLogTail(&r.config, r.hard)
+	r.log.replica = r
 	r.config.Log = wal.Group{} // its entries keep whole segments of the log in memory
 	r.time = config.Machine.LastTime()
-	node, err := raft.NewRawNode(&raft.Config{
-		ID:                        config.ID,
-		ElectionTick:              10,
-		HeartbeatTick:             2,
-		Storage:                   r.log,
-		Applied:                   applied,
-		AsyncStorageWrites:        true,
-		MaxSizePerMsg:             1 << 20,
-		MaxCommittedSizePerReady:  64 << 20,
-		MaxInflightMsgs:           256,
-		CheckQuorum:               true,
-		PreVote:                   true,
-		ReadOnlyOption:            raft.ReadOnlySafe,
-		Logger:                    quiet{},
-		DisableProposalForwarding: true,
-		StepDownOnRemoval:         true,
-	})
-	if err != nil {
-		return nil, err
+	r.term, r.commit, r.raftApplied = r.hard.Term, r.hard.Commit, applied
+	r.last, _ = r.log.LastIndex()
+	r.setMembers(config.Members)
+	r.membersDirty = len(config.Members) > 1 && applied == 0
+	r.saved = snapshot{mark: config.Snapshot, members: config.Members}
+	if r.hard.Commit > r.last {
+		return nil, fmt.Errorf("the log of group %d ends at %d, committed is %d: %w", config.Group, r.last, r.hard.Commit, wal.ErrCorrupt)
 	}
-	r.node = node
-	return r, nil
+	return r, r.startRaft(applied)
 }
 
-// Start lets the only voter of a group stand for election at once; replicas of larger groups wait for their timers.
-func (r *Replica) Start(sink Sink) error {
-	if len(r.config.Voters) == 1 {
-		if err := r.node.Campaign(); err != nil {
-			return err
-		}
+func (r *Replica) startRaft(applied uint64) error {
+	if r.config.ElectionTicks == 0 {
+		r.config.ElectionTicks = ElectionTicksDefault
 	}
+	node, err := raft.NewRawNode(&raft.Config{
+		ID:                          r.config.ID,
+		ElectionTick:                r.config.ElectionTicks,
+		HeartbeatTick:               1,
+		Storage:                     r.log,
+		Applied:                     applied,
+		AsyncStorageWrites:          true,
+		MaxSizePerMsg:               messageBytesMax,
+		MaxCommittedSizePerReady:    committedBytesMax,
+		MaxInflightMsgs:             messagesInFlightMax,
+		MaxInflightBytes:            bytesInFlightMax,
+		CheckQuorum:                 true,
+		PreVote:                     true,
+		ReadOnlyOption:              raft.ReadOnlySafe,
+		Logger:                      quiet{},
+		DisableProposalForwarding:   true,
+		DisableConfChangeValidation: r.config.Plant.TwoChanges,
+		StepDownOnRemoval:           true,
+	})
+	if err != nil {
+		return fmt.Errorf("start replica %d of group %d: %w", r.config.ID, r.config.Group, err)
+	}
+	r.node = node
+	if r.config.Pin != nil {
+		r.pin = electionTimeout(node)
+	}
+	return nil
+}
+
+// Start applies what is known to be committed, and lets the only voter of a group stand for election at once; replicas of
+// larger groups wait for their timers.
+func (r *Replica) Start(sink Sink) error {
 	r.Advance(sink)
+	if !r.rounds {
+		if err := r.node.Campaign(); err != nil {
+			return fmt.Errorf("campaign in group %d: %w", r.config.Group, err)
+		}
+		r.Advance(sink)
+	}
 	return nil
 }
 
 // Group is the Raft group of the replica.
 func (r *Replica) Group() wal.GroupID { return r.config.Group }
 
+// ID is the Raft id of the replica.
+func (r *Replica) ID() uint64 { return r.config.ID }
+
 // Machine is the state machine; the caller may read it, and only Apply changes it.
 func (r *Replica) Machine() Machine { return r.machine }
 
 // Serving reports whether the replica leads its group and has applied an entry of its own term.
 func (r *Replica) Serving() bool { return r.serving && r.broken == nil }
+
+// IsLeader reports whether the replica leads its group, as far as it knows.
+func (r *Replica) IsLeader() bool { return r.leader && r.broken == nil }
+
+// Leader is the Raft id of the leader of the current term; 0 when it is not known.
+func (r *Replica) Leader() uint64 { return r.leaderID }
+
+// Term is the current term.
+func (r *Replica) Term() uint64 { return r.term }
+
+// Commit is the index up to which the log is known to be committed.
+func (r *Replica) Commit() uint64 { return r.commit }
+
+// LastIndex is the index of the newest entry of the log, which need not be durable.
+func (r *Replica) LastIndex() uint64 { return r.last }
 
 // Volatile reports whether the group's log is kept in memory only.
 func (r *Replica) Volatile() bool { return r.config.Volatile }
@@ -228,11 +334,12 @@ func (r *Replica) Idle() bool {
 }
 
 // Fail stops the replica for good: its log can no longer be appended to. Who waits learns that the outcome is not known
-// here; reads of what is applied go on.
+// here; reads of what is applied go on where no other replica could know more.
 func (r *Replica) Fail(err error) {
 	if r.broken == nil {
 		r.broken = err
 		r.abandon()
+		r.failReads()
 	}
 }
 
@@ -241,134 +348,12 @@ func (r *Replica) Retire() {
 	r.leader, r.serving = false, false
 	r.broken = ErrRetired
 	r.abandon()
+	r.failReads()
 	r.tail.drop(&r.config)
+	if r.log != nil {
+		r.log.release()
+	}
 }
 
 // ErrRetired is why a replica of a deleted group makes no progress.
 var ErrRetired = errors.New("the group has ended")
-
-// Advance carries out everything that Raft has ready: appends leave through the sink, committed entries are applied.
-func (r *Replica) Advance(sink Sink) {
-	if r.broken != nil {
-		return
-	}
-	for r.node.HasReady() {
-		ready := r.node.Ready()
-		if ready.SoftState != nil {
-			r.follow(ready.RaftState)
-		}
-		for _, m := range ready.Messages {
-			switch m.GetTo() {
-			case raft.LocalAppendThread:
-				r.persist(m, sink)
-			case raft.LocalApplyThread:
-				r.apply(m, sink)
-			default:
-				// A group of one has nobody to write to.
-				assert.Unreachable("message to another replica", m.GetTo())
-			}
-		}
-	}
-}
-
-// follow notes the role that Raft gives this replica.
-func (r *Replica) follow(state raft.StateType) {
-	was := r.leader
-	r.leader = state == raft.StateLeader
-	if was && !r.leader {
-		r.serving = false
-		r.abandon()
-	}
-	if r.leader && r.config.Plant.ReadBeforeTerm {
-		r.serving = true
-		r.runReads()
-	}
-}
-
-// persist hands out one MsgStorageAppend. Raft asks that its responses leave after the write is durable, in order. A
-// message that changes nothing but the commit index needs no write of its own: its responses ride with the append
-// before it.
-func (r *Replica) persist(m *pb.Message, sink Sink) {
-	hard := r.hard
-	if m.Term != nil {
-		hard = wal.HardState{Term: m.GetTerm(), Vote: m.GetVote(), Commit: m.GetCommit()}
-	}
-	durable := len(m.Entries) > 0 || hard.Term != r.hard.Term || hard.Vote != r.hard.Vote
-	r.hard = hard
-	if !durable || r.config.Volatile {
-		if n := len(r.inFlight); n > 0 {
-			last := &r.inFlight[n-1]
-			last.responses = append(last.responses, m.Responses...)
-			return
-		}
-		r.log.append(m.Entries)
-		r.respond(m.Responses)
-		return
-	}
-	w := wal.Write{Group: r.config.Group, HasHardState: true, HardState: hard, Meta: r.meta}
-	r.meta = nil
-	w.Entries = make([]wal.Entry, len(m.Entries))
-	for i, e := range m.Entries {
-		w.Entries[i] = wal.Entry{Term: e.GetTerm(), Index: e.GetIndex(), Type: uint8(e.GetType()), Data: e.GetData()}
-	}
-	ticket := sink.Persist(w)
-	if r.config.Plant.AckBeforeSync {
-		r.log.append(m.Entries)
-		r.respond(m.Responses)
-		return
-	}
-	r.inFlight = append(r.inFlight, appendInFlight{ticket, m.Entries, m.Responses})
-}
-
-// Persisted notes that every append up to and including the one with the ticket is durable.
-func (r *Replica) Persisted(ticket event.Ticket, sink Sink) {
-	done := 0
-	for done < len(r.inFlight) && r.inFlight[done].ticket <= ticket {
-		r.log.append(r.inFlight[done].entries)
-		r.respond(r.inFlight[done].responses)
-		done++
-	}
-	rest := copy(r.inFlight, r.inFlight[done:])
-	clear(r.inFlight[rest:])
-	r.inFlight = r.inFlight[:rest]
-	r.Advance(sink)
-}
-
-func (r *Replica) respond(responses []*pb.Message) {
-	for _, m := range responses {
-		assert.True(m.GetTo() == r.config.ID, "a group of one responds to itself", m.GetTo(), r.config.ID)
-		if err := r.node.Step(m); err != nil {
-			// Responses of an earlier term are ignored by Raft, as they should be.
-			continue
-		}
-	}
-}
-
-// apply applies the committed entries of one MsgStorageApply.
-func (r *Replica) apply(m *pb.Message, sink Sink) {
-	for _, e := range m.Entries {
-		assert.True(e.GetIndex() == r.machine.Applied()+1, "entries are applied one after the other",
-			e.GetIndex(), r.machine.Applied())
-		assert.True(e.GetType() == pb.EntryNormal, "a group of one has no membership entries", uint64(e.GetType()))
-		r.log.noteTerm(e.GetIndex(), e.GetTerm())
-		r.effects.Reset()
-		r.machine.Apply(e.GetIndex(), e.GetData(), &r.effects)
-		r.lastBytes = len(e.GetData()) + entryOverheadBytes
-		r.unsavedBytes += r.lastBytes
-		r.tail.add(e, r.lastBytes, &r.config)
-		if r.leader && e.GetTerm() == r.hard.Term {
-			r.serving = true
-		}
-		batch := r.resolve(e.GetData())
-		sink.Applied(r, batch, &r.effects)
-		if batch != nil {
-			r.recycle(batch)
-		}
-		r.runReads()
-	}
-	r.log.trim(r.machine.Applied())
-	r.respond(m.Responses)
-}
-
-// entryOverheadBytes is what an entry costs in the log beside its data.
-const entryOverheadBytes = 40

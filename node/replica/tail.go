@@ -47,10 +47,10 @@ func (t *tail) drop(c *Config) {
 // entries are too large for that.
 func (r *Replica) Again() (wal.Write, bool) {
 	n := len(r.tail.entries)
-	if n == 0 || r.tail.cut || r.broken != nil || !r.serving || !r.Idle() {
+	if n == 0 || r.tail.cut || r.broken != nil || r.leader != r.serving || !r.Idle() || r.raftApplied != r.last {
 		return wal.Write{}, false
 	}
-	if last, _ := r.log.LastIndex(); last != r.tail.entries[n-1].Index {
+	if last, _ := r.log.LastIndex(); last != r.tail.entries[n-1].Index || last != r.last {
 		return wal.Write{}, false
 	}
 	first := r.tail.entries[0].Index

@@ -36,7 +36,7 @@ func replay(m machine, state *checkpoint.State, g *wal.Group) (err error) {
 	}()
 	if state.Index > 0 {
 		for i := range state.Sections {
-			if s := &state.Sections[i]; s.ID < event.IndexSections {
+			if s := &state.Sections[i]; s.ID < event.MembersSection {
 				if err := m.RestoreSection(s.ID, s.Data); err != nil {
 					return fmt.Errorf("section %x: %w", s.ID, err)
 				}

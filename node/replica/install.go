@@ -1,0 +1,81 @@
+package replica
+
+import (
+	"fmt"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"weir/disk/checkpoint"
+	"weir/disk/wal"
+	"weir/spec/assert"
+)
+
+// A follower that lags behind what the leader's log still holds gets a snapshot. Raft's message says only which one: the
+// newest durable checkpoint, and the members in it. The owner of the follower fetches the content from the owner of the
+// leader, makes it durable, and calls Install.
+
+// Installation is a snapshot that has become durable here.
+type Installation struct {
+	// Machine is restored from it.
+	Machine Machine
+	// Mark is its index and term, Members its members.
+	Mark    checkpoint.Mark
+	Members []Member
+	// Server is who sent Message, which told of the snapshot, or of one that is not newer than this.
+	Server  uint64
+	Message *pb.Message
+}
+
+// SnapshotOf says which snapshot a message about one tells of. The error wraps ErrMembers.
+func SnapshotOf(m *pb.Message) (checkpoint.Mark, []Member, error) {
+	s := m.GetSnapshot()
+	members, err := ParseMembers(s.GetData())
+	if err != nil {
+		return checkpoint.Mark{}, nil, fmt.Errorf("snapshot from %d: %w", m.GetFrom(), err)
+	}
+	return checkpoint.Mark{Index: s.GetMetadata().GetIndex(), Term: s.GetMetadata().GetTerm()}, members, nil
+}
+
+// Install replaces the state machine by that of a snapshot, and what the log holds up to there. It returns false, and
+// leaves the machine as it is, when that is as new as the snapshot.
+func (r *Replica) Install(s *Installation, sink Sink) bool {
+	if r.broken != nil {
+		return false
+	}
+	newer := s.Mark.Index > r.machine.Applied()
+	if newer {
+		assert.True(s.Machine.Applied() == s.Mark.Index, "the machine is that of the snapshot", s.Machine.Applied(), s.Mark.Index)
+		r.machine = s.Machine
+		r.log.noteTerm(s.Mark.Index, s.Mark.Term)
+		r.tail.drop(&r.config)
+		r.tail.cut = false
+		r.unsavedBytes, r.takenBytes = 0, 0
+		r.taken, r.saved = snapshot{}, snapshot{mark: s.Mark, members: s.Members}
+	}
+	r.installing = s.Members
+	m := &pb.Message{Type: pb.MsgSnap.Enum(), To: new(r.config.ID), From: s.Message.From, Term: s.Message.Term,
+		Snapshot: &pb.Snapshot{Metadata: &pb.SnapshotMetadata{
+			Index: new(s.Mark.Index), Term: new(s.Mark.Term), ConfState: confState(s.Members)}}}
+	r.step(s.Server, m, sink)
+	r.installing = nil
+	return newer
+}
+
+// restored makes an append the beginning of a log behind a snapshot, as Raft took the snapshot for the log.
+func (r *Replica) restored(m *pb.Message, w *wal.Write, sink Sink) {
+	index := m.Snapshot.GetMetadata().GetIndex()
+	assert.True(r.machine.Applied() == index, "the machine is that of the snapshot", r.machine.Applied(), index)
+	w.Reset, w.Compact, w.Meta = true, index, r.kept
+	if w.Meta == nil {
+		w.Meta = []byte{}
+	}
+	r.meta = nil
+	if len(m.Entries) == 0 {
+		r.last = index
+	}
+	r.raftApplied = index
+	r.membersIndex = index
+	r.setMembers(r.installing)
+	r.membersDirty = false
+	sink.Members(r)
+}

@@ -1,0 +1,250 @@
+package replica
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"weir/disk/wal"
+	"weir/spec/assert"
+)
+
+// Member is a replica of a group.
+type Member struct {
+	// ID is the Raft id in the group; never 0, never used twice in the group.
+	ID uint64
+	// Server is the id of the server that it is on.
+	Server uint64
+	// Learner says that it gets the log and has no vote.
+	Learner bool
+}
+
+// MembersMax bounds the members of a group, those included that are about to leave.
+const MembersMax = 64
+
+// ErrMembers says that bytes are no members.
+var ErrMembers = errors.New("malformed members of a group")
+
+// AppendMembers appends members, ascending by id: the form in which a checkpoint and a snapshot hold them.
+func AppendMembers(dst []byte, members []Member) []byte {
+	assert.True(len(members) <= MembersMax, "a group has a bounded number of members", uint64(len(members)))
+	dst = binary.AppendUvarint(dst, uint64(len(members)))
+	for i := range members {
+		assert.True(i == 0 || members[i-1].ID < members[i].ID, "members are ordered by id", members[i].ID)
+		dst = appendMember(dst, &members[i])
+	}
+	return dst
+}
+
+func appendMember(dst []byte, m *Member) []byte {
+	dst = binary.AppendUvarint(dst, m.ID)
+	dst = binary.AppendUvarint(dst, m.Server)
+	if m.Learner {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
+// ParseMembers reads what AppendMembers wrote, and nothing else. The error wraps ErrMembers.
+func ParseMembers(data []byte) ([]Member, error) {
+	r := reader{data: data}
+	n := r.uvarint()
+	if n > MembersMax {
+		return nil, fmt.Errorf("%w: %d members", ErrMembers, n)
+	}
+	members := make([]Member, 0, n)
+	for range n {
+		m := r.member()
+		if k := len(members); k > 0 && members[k-1].ID >= m.ID {
+			r.failed = true
+		}
+		members = append(members, m)
+	}
+	if r.failed || len(r.data) > 0 {
+		return nil, fmt.Errorf("%w: %d bytes", ErrMembers, len(data))
+	}
+	return members, nil
+}
+
+func (r *reader) member() Member {
+	m := Member{ID: r.uvarint(), Server: r.uvarint()}
+	flag := r.byte()
+	if m.ID == 0 || m.ID >= idMax || flag > 1 {
+		r.failed = true
+	}
+	m.Learner = flag == 1
+	return m
+}
+
+// ChangeKind is what a change does to the membership.
+type ChangeKind uint8
+
+// The closed set of changes. The values are part of the log.
+const (
+	// AddLearner adds the member, without a vote.
+	AddLearner ChangeKind = 1
+	// Promote gives a learner a vote.
+	Promote ChangeKind = 2
+	// Remove removes the member.
+	Remove ChangeKind = 3
+)
+
+// Change is one change of the membership.
+type Change struct {
+	Kind   ChangeKind
+	Member Member
+}
+
+// Why a change of the membership is refused.
+var (
+	ErrNotLeader     = errors.New("this replica does not lead its group")
+	ErrChangePending = errors.New("the change of the membership before is not applied yet")
+	ErrChange        = errors.New("the membership can not be changed like that")
+)
+
+// Members are the members of the group as of the applied index, ascending by id. The slice is not changed any more.
+func (r *Replica) Members() []Member { return r.members }
+
+// Member is the member with the Raft id.
+func (r *Replica) Member(id uint64) (Member, bool) {
+	for i := range r.members {
+		if r.members[i].ID == id {
+			return r.members[i], true
+		}
+	}
+	return Member{}, false
+}
+
+// MembersDurable reports whether this replica knows its membership after a restart without asking another member. It
+// may be false for a moment after Sink.Members: a replica that left must not end before those that stay know it.
+func (r *Replica) MembersDurable() bool { return r.unsettled == 0 }
+
+// ChangeMembers proposes a change of the membership; Sink.Members tells when it is applied. Changes are made one at a
+// time (Raft thesis, section 4.1). The error is ErrNotLeader, ErrChangePending, or wraps ErrChange.
+func (r *Replica) ChangeMembers(c Change, sink Sink) error {
+	switch {
+	case !r.Serving():
+		return ErrNotLeader
+	case r.changing != 0 && !r.config.Plant.TwoChanges:
+		return ErrChangePending
+	}
+	if err := r.checkChange(c); err != nil {
+		return err
+	}
+	r.Wake(sink)
+	kind := pb.ConfChangeAddNode
+	switch {
+	case c.Kind == AddLearner && !r.config.Plant.LearnerVotes:
+		kind = pb.ConfChangeAddLearnerNode
+	case c.Kind == Remove:
+		kind = pb.ConfChangeRemoveNode
+	}
+	context := appendMember([]byte{byte(c.Kind)}, &c.Member)
+	changing := r.changing
+	r.changing = r.last + 1
+	if err := r.node.ProposeConfChange(&pb.ConfChangeV2{
+		Changes: []*pb.ConfChangeSingle{{Type: kind.Enum(), NodeId: new(c.Member.ID)}}, Context: context,
+	}); err != nil {
+		r.changing = changing
+		return ErrChangePending // leadership is about to move
+	}
+	r.Advance(sink)
+	return nil
+}
+
+// checkChange refuses what leaves no voter, or no voter that surely knows that it is the last.
+func (r *Replica) checkChange(c Change) error {
+	m, known := r.Member(c.Member.ID)
+	voters := r.voters()
+	switch {
+	case r.config.Volatile:
+		return fmt.Errorf("%w: the log of the group is kept in memory", ErrChange)
+	case c.Kind == AddLearner && (known || c.Member.ID == 0 || c.Member.ID >= idMax || len(r.members) >= MembersMax):
+		return fmt.Errorf("%w: %d can not be added to %d members", ErrChange, c.Member.ID, len(r.members))
+	case c.Kind == Promote && (!known || !m.Learner):
+		return fmt.Errorf("%w: %d is no learner", ErrChange, c.Member.ID)
+	case c.Kind == Remove && (!known || !m.Learner && voters == 1):
+		return fmt.Errorf("%w: %d is no member, or the only voter", ErrChange, c.Member.ID)
+	case c.Kind == Remove && c.Member.ID == r.config.ID && voters == 2:
+		return fmt.Errorf("%w: the leader is one of two voters, the other one has to lead first", ErrChange)
+	}
+	return nil
+}
+
+func (r *Replica) voters() int {
+	n := 0
+	for i := range r.members {
+		if !r.members[i].Learner {
+			n++
+		}
+	}
+	return n
+}
+
+// applyChange applies an entry of the log that changes the membership.
+func (r *Replica) applyChange(e *pb.Entry, sink Sink) {
+	var cc pb.ConfChangeV2
+	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
+		assert.Unreachable("a committed change of the membership can not be read", e.GetIndex())
+	}
+	in := reader{data: cc.GetContext()}
+	kind, m := ChangeKind(in.byte()), in.member()
+	assert.True(!in.failed && kind >= AddLearner && kind <= Remove, "a change of the membership says what it does", e.GetIndex())
+	if kind != Remove || !r.config.Plant.RemovedStillCounts {
+		r.node.ApplyConfChange(&cc)
+	}
+	members := slices.DeleteFunc(slices.Clone(r.members), func(o Member) bool { return o.ID == m.ID })
+	if kind != Remove {
+		m.Learner = kind == AddLearner
+		at, _ := slices.BinarySearchFunc(members, m.ID, func(o Member, id uint64) int { return cmp.Compare(o.ID, id) })
+		members = slices.Insert(members, at, m)
+	}
+	if e.GetIndex() >= r.changing {
+		r.changing = 0
+	}
+	r.membersIndex = e.GetIndex()
+	r.setMembers(members)
+	r.membersDirty = true
+	r.settle(sink)
+	sink.Members(r)
+}
+
+// settle makes the commit index durable, which is lazy otherwise: the last member of a shrunken group would, after a
+// restart, wait for the votes of those that left.
+func (r *Replica) settle(sink Sink) {
+	ticket := sink.Persist(wal.Write{Group: r.config.Group, HasHardState: true, HardState: r.hard, Meta: r.takeMeta()})
+	r.inFlight = append(r.inFlight, appendInFlight{ticket: ticket, settles: true})
+	r.unsettled++
+}
+
+func (r *Replica) setMembers(members []Member) {
+	r.members = members
+	self, ok := r.Member(r.config.ID)
+	r.rounds = !ok || self.Learner || r.voters() > 1
+	r.sole = ok && len(members) == 1
+	r.strangers = slices.DeleteFunc(r.strangers, func(s Member) bool {
+		_, known := r.Member(s.ID)
+		return known
+	})
+	if r.rounds {
+		r.unask()
+	}
+}
+
+// confState is the members in Raft's form.
+func confState(members []Member) *pb.ConfState {
+	cs := &pb.ConfState{}
+	for _, m := range members {
+		if m.Learner {
+			cs.Learners = append(cs.Learners, m.ID)
+		} else {
+			cs.Voters = append(cs.Voters, m.ID)
+		}
+	}
+	return cs
+}

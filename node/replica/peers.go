@@ -1,0 +1,196 @@
+package replica
+
+import (
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+)
+
+// strangersMax bounds the senders that are remembered although they are no members: a candidate or leader that joined
+// with an entry that this replica has not got yet.
+const strangersMax = 16
+
+// Progress is what a leader knows about a member.
+type Progress struct {
+	// Match is the index up to which the member's log is known to be the leader's, Next that of the next entry to send.
+	Match, Next uint64
+	// Active says that the member has answered within an election timeout.
+	Active bool
+	// State is how the member is brought up to date.
+	State ProgressState
+}
+
+// ProgressState is how a leader brings a member up to date.
+type ProgressState uint8
+
+// The closed set of states.
+const (
+	// Probing looks for the index at which the logs meet.
+	Probing ProgressState = iota
+	// Replicating sends entries as they come.
+	Replicating
+	// Installing waits for the member to install a snapshot.
+	Installing
+)
+
+// Progress is what the leader knows about a member; false when this replica does not lead or there is no such member.
+func (r *Replica) Progress(id uint64) (Progress, bool) {
+	var found Progress
+	ok := false
+	if r.IsLeader() {
+		r.node.WithProgress(func(other uint64, _ raft.ProgressType, p tracker.Progress) {
+			if other == id {
+				found, ok = progressOf(&p), true
+			}
+		})
+	}
+	return found, ok
+}
+
+func progressOf(p *tracker.Progress) Progress {
+	state := Probing
+	switch p.State {
+	case tracker.StateReplicate:
+		state = Replicating
+	case tracker.StateSnapshot:
+		state = Installing
+	}
+	return Progress{Match: p.Match, Next: p.Next, Active: p.RecentActive, State: state}
+}
+
+// Tick tells the replica that a heartbeat interval has passed. It does nothing in a group of one member, nor while the
+// replica is quiesced.
+func (r *Replica) Tick(sink Sink) {
+	if r.broken != nil || r.quiesced || r.sole {
+		return
+	}
+	r.tick()
+	r.tickReads(sink)
+	r.Advance(sink)
+	if r.leader {
+		r.trim()
+	}
+}
+
+func (r *Replica) tick() {
+	if r.pin != nil {
+		role := Follower
+		switch {
+		case r.leader:
+			role = Leader
+		case r.leaderID == 0:
+			role = Candidate
+		}
+		*r.pin = r.config.Pin(r.term, role)
+	}
+	r.node.Tick()
+}
+
+// Receive takes a message that the server sent for this replica; the replica keeps it. It returns true for a message
+// about a snapshot that has to be fetched first: nothing has happened yet, and the message is to be given to Install.
+func (r *Replica) Receive(server uint64, m *pb.Message, sink Sink) (fetch bool) {
+	if r.broken != nil || m.GetTo() != r.config.ID || m.GetFrom() == r.config.ID {
+		return false
+	}
+	if m.GetType() == pb.MsgSnap && m.GetTerm() >= r.term && m.GetSnapshot().GetMetadata().GetIndex() > r.machine.Applied() {
+		return true
+	}
+	r.step(server, m, sink)
+	return false
+}
+
+// step gives Raft a message of another replica.
+func (r *Replica) step(server uint64, m *pb.Message, sink Sink) {
+	r.meet(m.GetFrom(), server)
+	if r.wakes(m) {
+		r.Wake(sink)
+	}
+	if r.config.Plant.AcceptGap {
+		r.closeGap(m)
+	}
+	if err := r.node.Step(m); err != nil {
+		return // from a member that is none any more
+	}
+	if r.config.Plant.CommitEarlierTerm && m.GetType() == pb.MsgAppResp {
+		r.commitByCounting()
+	}
+	r.Advance(sink)
+}
+
+// meet remembers where a sender is that is no member.
+func (r *Replica) meet(id, server uint64) {
+	if _, known := r.Member(id); known {
+		return
+	}
+	for i := range r.strangers {
+		if r.strangers[i].ID == id {
+			r.strangers[i].Server = server
+			return
+		}
+	}
+	if len(r.strangers) >= strangersMax {
+		r.strangers = append(r.strangers[:0], r.strangers[1:]...)
+	}
+	r.strangers = append(r.strangers, Member{ID: id, Server: server})
+}
+
+// send hands out a message for another replica; without knowing its server it is lost.
+func (r *Replica) send(m *pb.Message, sink Sink) {
+	to, known := r.Member(m.GetTo())
+	for i := range r.strangers {
+		if !known && r.strangers[i].ID == m.GetTo() {
+			to, known = r.strangers[i], true
+		}
+	}
+	if !known {
+		return
+	}
+	if m.GetType() == pb.MsgApp {
+		m = r.plantAppend(m)
+	}
+	sink.Send(r, to, m)
+}
+
+// Campaign lets the replica stand for election without waiting for its timer.
+func (r *Replica) Campaign(sink Sink) {
+	if r.broken != nil || r.leader {
+		return
+	}
+	r.Wake(sink)
+	if err := r.node.Campaign(); err == nil {
+		r.Advance(sink)
+	}
+}
+
+// Transfer begins to hand leadership over to a voter. Meanwhile, for at most an election timeout, nothing is proposed. It
+// returns false when this replica does not lead or the other one can not.
+func (r *Replica) Transfer(to uint64, sink Sink) bool {
+	m, ok := r.Member(to)
+	if !r.IsLeader() || !ok || m.Learner || to == r.config.ID {
+		return false
+	}
+	r.Wake(sink)
+	r.node.TransferLeader(to)
+	r.Advance(sink)
+	return true
+}
+
+// Unreachable tells a leader that messages to the member are lost.
+func (r *Replica) Unreachable(id uint64) {
+	if r.IsLeader() {
+		r.node.ReportUnreachable(id)
+	}
+}
+
+// SnapshotDone tells a leader that the member has installed the snapshot that it was told of, or will not. It has to be
+// told for each message about a snapshot, or the member gets nothing any more.
+func (r *Replica) SnapshotDone(id uint64, ok bool) {
+	if !r.IsLeader() {
+		return
+	}
+	status := raft.SnapshotFinish
+	if !ok {
+		status = raft.SnapshotFailure
+	}
+	r.node.ReportSnapshot(id, status)
+}

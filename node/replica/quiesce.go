@@ -1,0 +1,98 @@
+package replica
+
+import (
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+)
+
+// A group at rest is quiesced: no replica of it ticks, and no heartbeats are sent. The leader says so in its last
+// heartbeat. From then on somebody else has to notice that its server is gone: the owner, who wakes the groups that are
+// led there. Whatever a group has to do wakes it as well.
+
+// wakeContext marks a heartbeat response that wakes the leader. For Raft it acknowledges no read.
+var wakeContext = make([]byte, 8)
+
+// Quiesced reports whether the replica rests.
+func (r *Replica) Quiesced() bool { return r.quiesced }
+
+// CanQuiesce reports whether the replica leads a group in which nothing is under way and everybody has everything.
+func (r *Replica) CanQuiesce() bool {
+	if !r.Serving() || r.sole || r.quiesced || !r.Idle() || r.changing != 0 ||
+		r.commit != r.last || r.raftApplied != r.last || r.node.BasicStatus().LeadTransferee != raft.None {
+		return false
+	}
+	ready := true
+	r.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
+		if id != r.config.ID && (p.Match != r.last || p.State != tracker.StateReplicate || !p.RecentActive) {
+			ready = false
+		}
+	})
+	return ready
+}
+
+// Quiesce lets the group rest. The heartbeats that it sends say so: a leader that is quiesced sends no others.
+func (r *Replica) Quiesce(sink Sink) {
+	if r.CanQuiesce() {
+		r.quiesced = true
+		r.tick()
+		r.Advance(sink)
+	}
+}
+
+// Wake ends the rest. A leader sends heartbeats at once; a follower wakes its leader, to hear whether it is there.
+func (r *Replica) Wake(sink Sink) {
+	if !r.quiesced {
+		return
+	}
+	r.quiesced = false
+	if r.leader {
+		r.tick()
+		r.Advance(sink)
+		return
+	}
+	r.wakeLeader(sink)
+}
+
+func (r *Replica) wakeLeader(sink Sink) {
+	if r.leaderID != 0 && r.broken == nil {
+		r.send(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), To: new(r.leaderID), From: new(r.config.ID), Term: new(r.term),
+			Context: wakeContext}, sink)
+	}
+}
+
+// wakes reports whether a message ends the rest. What was under way when it began does not: heartbeats that say nothing
+// new, and the answers to them.
+func (r *Replica) wakes(m *pb.Message) bool {
+	if !r.quiesced {
+		return false
+	}
+	switch m.GetType() {
+	case pb.MsgHeartbeat:
+		return m.GetTerm() > r.term || m.GetTerm() == r.term && (len(m.GetContext()) > 0 || m.GetCommit() > r.commit)
+	case pb.MsgHeartbeatResp:
+		return m.GetTerm() > r.term || len(m.GetContext()) > 0
+	case pb.MsgAppResp:
+		return m.GetTerm() > r.term || m.GetReject()
+	default:
+		return true
+	}
+}
+
+// ReceiveBeat takes a heartbeat, or the answer to one, that the server sent. When it ends the leader's activity, the
+// follower rests too, if its log is what the leader thinks that it is; else it tells the leader.
+func (r *Replica) ReceiveBeat(server uint64, b *Beat, sink Sink) {
+	m := b.message()
+	if r.broken != nil || m.GetTo() != r.config.ID || m.GetFrom() == r.config.ID {
+		return
+	}
+	r.step(server, m, sink)
+	if !b.Quiesce || b.Response || r.leader || r.leaderID != b.From || b.Term != r.term {
+		return
+	}
+	if b.Commit == r.last && r.raftApplied == r.last && r.Idle() {
+		r.quiesced = true
+		return
+	}
+	r.wakeLeader(sink)
+}
