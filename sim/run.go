@@ -143,7 +143,11 @@ func (r *run) phases() []verdict.Finding {
 	r.world.RunUntil(r.world.Now()+WatchMax, func() bool { return r.load.CaughtUp() || r.stopped() })
 	r.phase(3)
 	r.load.Close()
-	return append(r.residue(), verdict.Judge(r.plan, &r.load.Observations)...)
+	found := r.residue()
+	if f := r.trouble("everything", true); f != nil {
+		found = append(f, found...)
+	}
+	return append(found, verdict.Judge(r.plan, &r.load.Observations)...)
 }
 
 // residue lets the node finish what it does on the disk, and returns what it has left there that nobody needs.
@@ -158,14 +162,14 @@ func (r *run) residue() []verdict.Finding {
 func (r *run) phase(n uint64) { r.trace.Add(trace.Phase, n, 0, nil) }
 
 // stopped says that going on is pointless.
-func (r *run) stopped() bool { return r.world.Refused() != nil || r.world.DigestMismatch() != "" }
+func (r *run) stopped() bool { return r.world.Refused() != nil || r.world.Violated() != nil }
 
 // trouble returns what ended a phase early, or that it did not end in time.
 func (r *run) trouble(what string, done bool) []verdict.Finding {
 	finding := verdict.Finding{At: r.world.Now()}
 	switch {
-	case r.world.DigestMismatch() != "":
-		finding.Class, finding.Detail = "digest", r.world.DigestMismatch()
+	case r.world.Violated() != nil:
+		finding.Class, finding.Detail = r.world.Violated().Class, r.world.Violated().Detail
 	case r.world.Refused() != nil && !r.world.Rotten():
 		finding.Class, finding.Detail = "refuses-to-start", r.world.Refused().Error()
 	case r.world.Refused() != nil || done:

@@ -1,8 +1,6 @@
 package world
 
 import (
-	"fmt"
-
 	"weir/disk/wal"
 	"weir/sim/trace"
 )
@@ -14,8 +12,7 @@ const digestEvery = 4
 // digests remembers what each group's state was at each applied index, over all incarnations: applying the same entries
 // again, or restoring a checkpoint of them, must lead to the same state.
 type digests struct {
-	seen     map[applied]uint64
-	mismatch string
+	seen map[applied]uint64
 }
 
 type applied struct {
@@ -25,14 +22,15 @@ type applied struct {
 
 // observe is told of every entry that a replica applied.
 func (w *World) observe(m *machine, at applied, digest func() uint64) {
+	m.appliedEntry(at)
 	if at.index%digestEvery != 0 {
 		return
 	}
 	now := digest()
 	w.trace.Add(trace.Digest, uint64(at.group), now, nil)
 	before, known := w.digests.seen[at]
-	if known && before != now && w.digests.mismatch == "" {
-		w.digests.mismatch = fmt.Sprintf("group %d at index %d has the digest %016x in incarnation %d of node %d, it had %016x",
+	if known && before != now {
+		w.violate("digest", "group %d at index %d has the digest %016x in incarnation %d of node %d, it had %016x",
 			at.group, at.index, now, m.gen, m.index, before)
 	}
 	w.digests.seen[at] = now

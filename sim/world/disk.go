@@ -39,6 +39,7 @@ func (s *submitter) Submit(ops []event.Op) {
 		at := storeWorker
 		if ops[i].Kind.Log() {
 			at = logWorker
+			m.submitted(&ops[i])
 		}
 		m.workers[at].queue = append(m.workers[at].queue, ops[i])
 	}
@@ -79,6 +80,7 @@ func (m *machine) diskEnd(at int) {
 		more = m.idleLog()
 	} else {
 		done = m.node.Storage().Do(k.batch, nil)
+		m.account(k.batch, done)
 	}
 	k.batch, k.idling = nil, false
 	k.ends++
@@ -95,6 +97,22 @@ func (m *machine) diskEnd(at int) {
 		inputs[i] = event.Input{Kind: event.Done, Done: done[i]}
 	}
 	m.step(inputs...)
+}
+
+// account notes which appends to the log succeeded.
+func (m *machine) account(batch []event.Op, done []event.Completion) {
+	next := 0
+	for i := range batch {
+		if !batch[i].Kind.Log() || batch[i].Ticket == 0 {
+			continue
+		}
+		for next < len(done) && done[next].Ticket != batch[i].Ticket {
+			next++
+		}
+		if next < len(done) && done[next].Err == nil {
+			m.synced(&batch[i])
+		}
+	}
 }
 
 // idleAfter is how long the log has had nothing to do before it prepares for later appends.

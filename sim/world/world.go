@@ -80,7 +80,9 @@ type World struct {
 	cuts     map[int]*cutState         // faults between servers that are under way, by number
 	healed   bool
 
-	digests digests
+	digests   digests
+	ledgers   ledgers
+	violation *Violation
 }
 
 // New returns the world of a plan, with no node started yet.
@@ -100,7 +102,7 @@ func New(p *plan.Plan, tr *trace.Trace) *World {
 	if len(w.machines) > 1 {
 		w.mesh = mesh.New(w.meshConfig(), key, (*peers)(w))
 	}
-	w.digests.seen = map[applied]uint64{}
+	w.digests.seen, w.ledgers = map[applied]uint64{}, newLedgers()
 	for i := range p.Faults {
 		w.queue.Push(sched.Event{At: p.Faults[i].AtMillis * 1_000_000, Kind: evFault, N: uint64(i)})
 	}
@@ -183,10 +185,6 @@ func (w *World) Boots() int {
 	}
 	return n
 }
-
-// DigestMismatch describes a group whose state differed from what it was at the same applied index before, or
-// elsewhere, or is empty.
-func (w *World) DigestMismatch() string { return w.digests.mismatch }
 
 // After asks for Clients.Timer at a virtual time, now at the earliest.
 func (w *World) After(at int64, owner, token uint64) {

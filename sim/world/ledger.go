@@ -1,0 +1,203 @@
+package world
+
+import (
+	"fmt"
+	"hash/crc32"
+
+	"weir/disk/wal"
+	"weir/node/event"
+)
+
+// Violation is a broken invariant of the servers, seen from inside.
+type Violation struct {
+	// Class names the invariant, Detail the numbers.
+	Class, Detail string
+}
+
+// Violated is the first invariant that was broken, nil when none was.
+func (w *World) Violated() *Violation { return w.violation }
+
+func (w *World) violate(class, format string, args ...any) {
+	if w.violation == nil {
+		w.violation = &Violation{class, fmt.Sprintf(format, args...)}
+	}
+}
+
+// ledgerKey names the log of one group on one disk.
+type ledgerKey struct {
+	machine int
+	wipes   uint64
+	group   wal.GroupID
+}
+
+// ledger is what one disk was told to hold of one group's log. It is the simulator's own account, made from the
+// operations on their way to the disk.
+type ledger struct {
+	base    uint64 // entries up to here are covered by a checkpoint that was installed
+	entries []ledgerEntry
+	hard    wal.HardState // the newest one that is durable
+}
+
+// ledgerEntry is one entry. What a crash took is still here until something takes its place.
+type ledgerEntry struct {
+	term   uint64
+	sum    uint64
+	kind   uint8
+	synced bool
+}
+
+// at returns the entry with an index.
+func (l *ledger) at(index uint64) *ledgerEntry {
+	if index <= l.base || index > l.base+uint64(len(l.entries)) {
+		return nil
+	}
+	return &l.entries[index-l.base-1]
+}
+
+// holds says whether the disk surely has the entry, or a checkpoint that covers it.
+func (l *ledger) holds(index, term uint64) bool {
+	if index <= l.base {
+		return true
+	}
+	e := l.at(index)
+	return e != nil && e.synced && e.term == term
+}
+
+// entryKey names an entry of a group: there must be only one with each index and term.
+type entryKey struct {
+	group       wal.GroupID
+	index, term uint64
+}
+
+// entryFacts are what is the same for an entry wherever it is.
+type entryFacts struct {
+	sum, before uint64
+}
+
+// committedEntry is what was applied at an index of a group.
+type committedEntry struct {
+	term, sum uint64
+	by        int // a machine that applied it
+}
+
+// ledgers is the simulator's account of all logs.
+type ledgers struct {
+	logs      map[ledgerKey]*ledger
+	entries   map[entryKey]entryFacts
+	committed map[applied]committedEntry
+	newest    map[wal.GroupID]uint64 // the highest index applied anywhere
+}
+
+func newLedgers() ledgers {
+	return ledgers{
+		logs: map[ledgerKey]*ledger{}, entries: map[entryKey]entryFacts{},
+		committed: map[applied]committedEntry{}, newest: map[wal.GroupID]uint64{},
+	}
+}
+
+func (m *machine) ledger(group wal.GroupID) *ledger {
+	key := ledgerKey{m.index, m.wipes, group}
+	l := m.w.ledgers.logs[key]
+	if l == nil {
+		l = &ledger{}
+		m.w.ledgers.logs[key] = l
+	}
+	return l
+}
+
+func sumOf(e *wal.Entry) uint64 {
+	return uint64(crc32.ChecksumIEEE(e.Data))<<32 | uint64(len(e.Data))<<8 | uint64(e.Type)
+}
+
+// submitted accounts for what is on its way to the log.
+func (m *machine) submitted(op *event.Op) {
+	for i := range op.Writes {
+		write := &op.Writes[i]
+		l := m.ledger(write.Group)
+		if write.Reset {
+			l.base, l.entries = write.Compact, nil
+		}
+		if len(write.Entries) == 0 {
+			continue
+		}
+		first := write.Entries[0].Index
+		if first <= l.base {
+			continue // An append behind a checkpoint that has been installed meanwhile.
+		}
+		if end := l.base + uint64(len(l.entries)); first > end+1 {
+			// The log begins behind what the ledger knows: the disk was recovered with a checkpoint that covers more.
+			l.base, l.entries = first-1, nil
+		}
+		l.entries = l.entries[:first-l.base-1]
+		for k := range write.Entries {
+			e := &write.Entries[k]
+			before := uint64(0)
+			if old := l.at(e.Index - 1); old != nil {
+				before = old.term
+			}
+			m.agree(entryKey{write.Group, e.Index, e.Term}, entryFacts{sumOf(e), before})
+			l.entries = append(l.entries, ledgerEntry{term: e.Term, sum: sumOf(e), kind: e.Type})
+		}
+	}
+}
+
+// agree checks the log matching property: entries with one index and term are the same everywhere, and so are those
+// before them.
+func (m *machine) agree(key entryKey, facts entryFacts) {
+	all := m.w.ledgers.entries
+	known, ok := all[key]
+	switch {
+	case !ok:
+		all[key] = facts
+	case known.sum != facts.sum:
+		m.w.violate("log-matching", "group %d: entry %d of term %d on node %d is not what it is elsewhere", key.group, key.index, key.term, m.index)
+	case known.before == 0:
+		all[key] = facts
+	case facts.before != 0 && known.before != facts.before:
+		m.w.violate("log-matching", "group %d: entry %d of term %d on node %d follows term %d, elsewhere term %d",
+			key.group, key.index, key.term, m.index, facts.before, known.before)
+	}
+}
+
+// synced accounts for what the log has made durable.
+func (m *machine) synced(op *event.Op) {
+	for i := range op.Writes {
+		write := &op.Writes[i]
+		l := m.ledger(write.Group)
+		for k := range write.Entries {
+			if e := l.at(write.Entries[k].Index); e != nil && e.term == write.Entries[k].Term {
+				e.synced = true
+			}
+		}
+		if !write.HasHardState {
+			continue
+		}
+		old, now := l.hard, write.HardState
+		if now.Term < old.Term || now.Term == old.Term && old.Vote != 0 && now.Vote != old.Vote {
+			m.w.violate("vote-changed", "group %d on node %d: term %d with a vote for %d is followed by term %d with a vote for %d",
+				write.Group, m.index, old.Term, old.Vote, now.Term, now.Vote)
+		}
+		l.hard = now
+	}
+}
+
+// appliedEntry accounts for an entry that a replica applied: at one index every replica applies the same one, and a
+// majority has it on disk by then.
+func (m *machine) appliedEntry(at applied) {
+	all := &m.w.ledgers
+	all.newest[at.group] = max(all.newest[at.group], at.index)
+	e := m.ledger(at.group).at(at.index)
+	if e == nil {
+		return // It is of a checkpoint, or of a group that keeps no log.
+	}
+	known, ok := all.committed[at]
+	if !ok {
+		all.committed[at] = committedEntry{e.term, e.sum, m.index}
+		m.w.countCopies(m, at, e.term)
+		return
+	}
+	if known.term != e.term || known.sum != e.sum {
+		m.w.violate("applied-differently", "group %d at index %d: node %d applied an entry of term %d, node %d one of term %d",
+			at.group, at.index, m.index, e.term, known.by, known.term)
+	}
+}
