@@ -56,7 +56,8 @@ type Env struct {
 
 // Config is the configuration of a node.
 type Config struct {
-	// Engine is the configuration of the engine.
+	// Engine is the configuration of the engine. Its Server is the identity that a new data directory gets; for one that
+	// exists it is replaced by the directory's own.
 	Engine engine.Config
 	// Storage is how the data directory is used.
 	Storage storage.Options
@@ -82,11 +83,18 @@ func New(env Env, config Config) (*Node, error) {
 	}
 	var groups []event.Group
 	if config.Engine.JetStream.Enabled {
+		if config.Storage.NewServer == 0 {
+			config.Storage.NewServer = uint64(config.Engine.Server)
+		}
 		var err error
 		n.storage, groups, err = storage.Open(env.Disk, config.Dir, config.Storage)
 		if err != nil {
 			return nil, fmt.Errorf("open data directory %q: %w", config.Dir, err)
 		}
+		if err := n.storage.Hidden(); err != nil {
+			return nil, errors.Join(fmt.Errorf("open data directory %q: %w; restore it from a copy", config.Dir, err), n.storage.Close())
+		}
+		config.Engine.Server = event.ServerID(n.storage.Server())
 	}
 	var err error
 	n.engine, err = engine.New(config.Engine, groups, env.Clock.Now(), &n.out)

@@ -96,3 +96,6 @@ func (s *Store) Meta() []byte { return s.last.meta }
 
 // Index is the index of the newest state that was loaded or written; 0 without one.
 func (s *Store) Index() uint64 { return s.last.index }
+
+// Known reports whether the newest state was loaded or written, so that Meta and Index are those of it.
+func (s *Store) Known() bool { return s.loaded }

@@ -150,3 +150,9 @@ func (f *Files) Adopt(other *Files) error {
 	}
 	return err
 }
+
+// Anew returns the same files without what failed: nothing that was written to them and not synced counts any more.
+func (f *Files) Anew() *Files {
+	_ = f.Close() // nothing of them counts
+	return NewFiles(f.fs, f.dir, f.plant)
+}

@@ -1,6 +1,9 @@
 package storage
 
 import (
+	"errors"
+
+	"weir/disk/vfs"
 	"weir/disk/wal"
 	"weir/node/event"
 )
@@ -20,6 +23,9 @@ func (s *Storage) appendLog(ops []event.Op, done []event.Completion) []event.Com
 		err := s.stalled
 		if err == nil {
 			err = m.append(s.log)
+			if s.options.Plant.NoSpaceIsSuccess && errors.Is(err, vfs.ErrNoSpace) {
+				err = nil
+			}
 			s.stalled = err
 		}
 		for i := range ops[:n] {

@@ -19,10 +19,14 @@ import (
 // ReapMax bounds the files that one start removes from the quarantine of ended groups.
 const ReapMax = 10_000
 
+// Hidden is not nil when damage of the log may hide groups that have no files yet, so that Open did not return them. Then
+// a group that is known from elsewhere and was not returned is damaged, not new.
+func (s *Storage) Hidden() error { return s.hidden }
+
 // recoverGroups joins what the log and the checkpoints say about each group.
 func (s *Storage) recoverGroups(found *wal.Recovered) ([]event.Group, error) {
 	if found.Incomplete {
-		return nil, fmt.Errorf("damage in the log may hide groups: %w; restore the directory from a copy", wal.ErrCorrupt)
+		s.hidden = fmt.Errorf("damage in the log may hide groups: %w", wal.ErrCorrupt)
 	}
 	groups := make([]event.Group, 0, len(found.Groups)+len(found.Damaged))
 	for i := range found.Groups {
@@ -62,9 +66,8 @@ func (s *Storage) orphans(known []event.Group) ([]event.Group, error) {
 		if err != nil || slices.ContainsFunc(known, same) {
 			continue
 		}
-		orphans = append(orphans, event.Group{
-			ID: wal.GroupID(id), NextBlock: 1, Damage: fmt.Errorf("the log has no trace of the group: %w", wal.ErrCorrupt),
-		})
+		lost := fmt.Errorf("the log has no trace of the group: %w", wal.ErrCorrupt)
+		orphans = append(orphans, event.Group{ID: wal.GroupID(id), NextBlock: 1, Damage: lost})
 	}
 	return orphans, nil
 }
@@ -74,14 +77,23 @@ func (s *Storage) recoverGroup(log wal.Group, damage error) event.Group {
 	g := event.Group{ID: log.ID, Log: log, NextBlock: 1, Damage: damage}
 	files := s.files(log.ID)
 	state, err := files.checkpoints.Load()
+	if err != nil && s.options.Plant.DamagedIsEmpty {
+		state, err = checkpoint.State{Index: log.Compact}, files.blocks.RemoveExcept(nil)
+	}
 	if err == nil && state.Index < log.Compact {
 		// The log gave up entries only once a checkpoint covered them, so a newer checkpoint has been lost.
 		err = fmt.Errorf("the newest readable checkpoint is at index %d, the log begins behind index %d: %w",
 			state.Index, log.Compact, checkpoint.ErrCorrupt)
 	}
 	if err == nil {
+		err = s.resumeInstall(files, &state)
+	}
+	if err == nil {
 		g.Checkpoint = state
 		err = loadBlocks(files.blocks, &g)
+	}
+	if err == nil {
+		err = s.noteLeftover(files)
 	}
 	if err != nil && g.Damage == nil {
 		g.Damage = err
@@ -112,6 +124,8 @@ func (s *Storage) drop(id wal.GroupID) error {
 	if g == nil {
 		g = s.files(id)
 	}
+	s.unpinGroup(id)
+	_ = g.leave() // its files go with the group
 	delete(s.groups, id)
 	s.open = slices.DeleteFunc(s.open, func(o *groupFiles) bool { return o == g })
 	if err := errors.Join(g.checkpoints.Close(), g.blocks.Close()); err != nil {

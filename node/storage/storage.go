@@ -7,11 +7,13 @@
 //
 // The data directory:
 //
+//	identity            who this directory is (Server)
 //	format              the version of the layout
 //	lock                held by the running server
 //	wal/                the write-ahead log (package wal)
 //	groups/G/checkpoint the checkpoint of group G (package checkpoint), G in hexadecimal
 //	groups/G/msgs       the message blocks of group G (package msgstore)
+//	groups/G/incoming-N a snapshot that group G receives from another server
 //	dropped/            groups that ended, until they are reaped
 //
 // The log and the rest share nothing: Append and Sync may run beside Do.
@@ -22,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -42,6 +45,9 @@ const Version = 1
 type Options struct {
 	// Log are the options of the write-ahead log.
 	Log wal.Options
+	// NewServer is the identity that a directory gets when it is made: a random number that no other server has. 0 is for
+	// a server that is never part of a cluster.
+	NewServer uint64
 	// Plant holds deliberate faults for the simulator; empty in production.
 	Plant Plant
 }
@@ -53,6 +59,18 @@ type Plant struct {
 	Blocks msgstore.Plant
 	// CheckpointBeforeBlocks switches to a checkpoint before the blocks that it refers to are durable.
 	CheckpointBeforeBlocks bool
+	// InstallKeepsOld leaves sections of the old checkpoint in place that an installed snapshot does not have.
+	InstallKeepsOld bool
+	// InstallSkips leaves the sections with ids in [first, last] out of an installed snapshot; {0, 0}: none.
+	InstallSkips [2]uint64
+	// SwitchEarly installs a snapshot before its blocks are durable.
+	SwitchEarly bool
+	// MoveEarly moves the blocks of a snapshot to their place before it is installed.
+	MoveEarly bool
+	// DamagedIsEmpty takes a damaged checkpoint for none, and its blocks for orphans.
+	DamagedIsEmpty bool
+	// NoSpaceIsSuccess reports an append that a full disk refused as done.
+	NoSpaceIsSuccess bool
 }
 
 // Storage is an open data directory.
@@ -65,6 +83,11 @@ type Storage struct {
 	stalled error // of the last append, until an operation resumes
 	groups  map[wal.GroupID]*groupFiles
 	open    []*groupFiles // whose files may be open, least recently used first
+
+	server    uint64
+	hidden    error
+	pins      map[event.PinID]*pin
+	newestPin event.PinID
 }
 
 // groupFiles are the files of one group.
@@ -72,7 +95,13 @@ type groupFiles struct {
 	dir         string
 	checkpoints *checkpoint.Store
 	blocks      *msgstore.Files
+	staging     *staging // the snapshot that is being received, or nil
+	leftover    uint64   // index of a snapshot that an earlier process was receiving, at least 1; 0: none
+	half        bool     // a snapshot is installed in part
 }
+
+// blocksDir is the directory of message blocks in that of a group.
+const blocksDir = "msgs"
 
 // GroupDir is the directory of a group below the data directory.
 func GroupDir(id wal.GroupID) string { return "groups/" + strconv.FormatUint(uint64(id), 16) }
@@ -82,7 +111,7 @@ var ErrVersion = errors.New("unknown version of the data directory")
 
 // Open locks the data directory, makes it when it does not exist, and recovers what it holds, ascending by group.
 func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, error) {
-	s := &Storage{fs: fsys, dir: dir, options: options, groups: map[wal.GroupID]*groupFiles{}}
+	s := &Storage{fs: fsys, dir: dir, options: options, groups: map[wal.GroupID]*groupFiles{}, pins: map[event.PinID]*pin{}}
 	if err := vfs.MakeDir(fsys, dir); err != nil {
 		return nil, nil, err
 	}
@@ -91,6 +120,9 @@ func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, er
 		return nil, nil, fmt.Errorf("another server uses it: %w", err)
 	}
 	s.lock = lock
+	if err := s.identify(); err != nil {
+		return nil, nil, errors.Join(err, lock.Close())
+	}
 	if err := s.checkFormat(); err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}
@@ -119,28 +151,10 @@ func (s *Storage) checkFormat() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	return s.writeFormat(name)
+	return s.writeDurably(name, []byte(formatText))
 }
 
 const formatText = "weir data 1\n"
-
-func (s *Storage) writeFormat(name string) error {
-	file, err := s.fs.Create(name)
-	if errors.Is(err, fs.ErrExist) {
-		file, err = s.fs.Open(name)
-	}
-	if err != nil {
-		return fmt.Errorf("create %s: %w", name, err)
-	}
-	_, err = file.WriteAt([]byte(formatText), 0)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return s.fs.SyncDir(s.dir)
-}
 
 // Do carries out operations in order and appends a completion for each that has a ticket. Consecutive operations on the
 // log are one append.
@@ -178,10 +192,44 @@ func (s *Storage) do(op *event.Op, done []event.Completion) []event.Completion {
 		c.Rewritten, c.Err = s.files(op.Group).blocks.Rewrite(&op.Block)
 	case event.Drop:
 		c.Err = s.drop(op.Group)
+	case event.Unpin:
+		s.unpin(op.Snapshot.Pin)
+		return done
+	case event.Pin, event.ReadPart, event.Stage, event.StagePart, event.Unstage, event.Install, event.Scrub:
+		s.doSnapshot(op, &c)
 	default:
 		assert.Unreachable("kind of storage operation", uint64(op.Kind))
 	}
 	return append(done, c)
+}
+
+// doSnapshot carries out an operation about a snapshot.
+func (s *Storage) doSnapshot(op *event.Op, c *event.Completion) {
+	switch op.Kind {
+	case event.Pin:
+		c.Pinned, c.Err = s.pin(op.Group)
+	case event.ReadPart:
+		c.Data, c.Err = s.readPart(op)
+	case event.Stage:
+		c.Staged, c.Err = s.stage(op)
+	case event.StagePart:
+		c.Staged, c.Err = s.stagePart(op)
+	case event.Unstage:
+		c.Err = s.unstage(s.files(op.Group))
+	case event.Install:
+		c.Installed, c.Err = s.install(op)
+	default:
+		c.Err = s.scrub(op)
+	}
+}
+
+// scrub verifies a block, or the checkpoint when the order is about none.
+func (s *Storage) scrub(op *event.Op) error {
+	g := s.files(op.Group)
+	if op.Snapshot.Scrub.Block == 0 {
+		return g.checkpoints.Verify()
+	}
+	return g.blocks.Scrub(&op.Snapshot.Scrub)
 }
 
 // keep writes blocks behind the log. Nobody waits for it: the files keep what a full disk refused, and what failed
@@ -199,6 +247,9 @@ func (s *Storage) erase(op *event.Op) {
 // save makes a checkpoint durable, after everything that it refers to.
 func (s *Storage) save(op *event.Op) error {
 	g := s.files(op.Group)
+	if g.half {
+		return event.ErrHalfInstalled
+	}
 	early := s.options.Plant.CheckpointBeforeBlocks
 	if !early {
 		if err := g.blocks.Sync(); err != nil {
@@ -213,6 +264,11 @@ func (s *Storage) save(op *event.Op) error {
 			return err
 		}
 	}
+	if g.staging == nil && g.leftover > 0 && g.leftover <= op.Save.Update.Index {
+		// The log has brought what a snapshot was to bring. Should this fail, a later start tries again.
+		_ = s.unstage(g)
+		g.leftover = 0
+	}
 	return g.blocks.RemoveExcept(op.Save.Blocks)
 }
 
@@ -224,7 +280,7 @@ func (s *Storage) files(id wal.GroupID) *groupFiles {
 		g = &groupFiles{
 			dir:         dir,
 			checkpoints: checkpoint.NewStore(s.fs, dir+"/checkpoint"),
-			blocks:      msgstore.NewFiles(s.fs, dir+"/msgs", s.options.Plant.Blocks),
+			blocks:      msgstore.NewFiles(s.fs, dir+"/"+blocksDir, s.options.Plant.Blocks),
 		}
 		s.groups[id] = g
 	}
@@ -236,6 +292,7 @@ func (s *Storage) files(id wal.GroupID) *groupFiles {
 		// What fails here fails again, and is reported, when the group is saved.
 		_ = s.open[0].blocks.Release()
 		_ = s.open[0].checkpoints.Close()
+		_ = s.open[0].leave()
 		s.open = slices.Delete(s.open, 0, 1)
 	}
 	return g
@@ -247,9 +304,12 @@ const GroupsOpenMax = 1024
 // Close makes the log durable and releases everything.
 func (s *Storage) Close() error {
 	err := s.log.Close()
+	for _, id := range slices.Sorted(maps.Keys(s.pins)) {
+		s.unpin(id)
+	}
 	for _, id := range s.groupIDs() {
 		g := s.groups[id]
-		err = errors.Join(err, g.checkpoints.Close(), g.blocks.Close())
+		err = errors.Join(err, g.leave(), g.checkpoints.Close(), g.blocks.Close())
 	}
 	return errors.Join(err, s.lock.Close())
 }

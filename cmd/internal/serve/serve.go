@@ -114,7 +114,7 @@ func (p *process) start() (err error) {
 	}
 	if p.JetStream.Enabled {
 		dir, _ := storeDir(&p.JetStream)
-		if p.self.server, err = serverID(dir); err != nil {
+		if p.self.server, err = serverID(dir, p.self.server); err != nil {
 			return err
 		}
 	}
