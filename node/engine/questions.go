@@ -55,10 +55,11 @@ func (e *Engine) serveQuestions(a *account) {
 	}
 }
 
-// Deliver answers a question. The server itself does not ask.
+// Deliver answers a question of a client of this server or, where all are asked, of another one. The server itself does
+// not ask.
 func (q *questions) Deliver(sub *route.Sub, m *route.Message) bool {
 	e := (*Engine)(q)
-	if e.sessions[m.From] == nil {
+	if !m.Routed && e.sessions[m.From] == nil {
 		return false
 	}
 	if len(m.Reply) == 0 {

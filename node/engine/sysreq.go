@@ -17,7 +17,10 @@ type serverInfo struct {
 	Name      string     `json:"name"`
 	Host      string     `json:"host"`
 	ID        string     `json:"id"`
+	Cluster   string     `json:"cluster,omitempty"`
+	Domain    string     `json:"domain,omitempty"`
 	Version   string     `json:"ver"`
+	Tags      []string   `json:"tags,omitempty"`
 	JetStream bool       `json:"jetstream"`
 	Flags     uint64     `json:"flags"`
 	Seq       uint64     `json:"seq"`
@@ -83,6 +86,7 @@ func (e *Engine) describeServer() serverInfo {
 	e.sysSeq++
 	info := serverInfo{
 		Name: e.config.ServerName, Host: e.config.Host, ID: e.config.ServerID, Version: jsapi.Version,
+		Cluster: e.config.Cluster.Name, Domain: e.config.JetStream.Domain, Tags: e.config.Cluster.Tags,
 		JetStream: e.config.JetStream.Enabled, Seq: e.sysSeq, Time: jsapi.Time(e.wall),
 	}
 	if e.config.JetStream.Enabled {
