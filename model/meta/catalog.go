@@ -75,12 +75,18 @@ func (m *Machine) enter(s *Stream) {
 	m.byGroup[s.Group] = s
 	m.sum += hashStream(s)
 	m.count(s)
+	for _, pattern := range s.Config.Subjects {
+		m.claimsOf(s.Account).add(pattern, s.Group)
+	}
 	m.markDirty(s.Group)
 }
 
 func (m *Machine) leave(s *Stream) {
 	m.sum -= hashStream(s)
 	m.uncount(s)
+	for _, pattern := range s.Config.Subjects {
+		m.claimsOf(s.Account).drop(pattern, s.Group)
+	}
 	m.markDirty(s.Group)
 }
 

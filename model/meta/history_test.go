@@ -62,7 +62,7 @@ func (j *judge) command(view *View) command.Command {
 		}
 		return &Stream{Account: "A", Name: "missing"}
 	}
-	switch rapid.IntRange(0, 11).Draw(j.t, "kind") {
+	switch rapid.IntRange(0, 12).Draw(j.t, "kind") {
 	case 0, 1:
 		j.next++
 		name := fmt.Sprintf("n%d", rapid.IntRange(0, 6).Draw(j.t, "server name"))
@@ -78,7 +78,13 @@ func (j *judge) command(view *View) command.Command {
 	case 5, 6, 7:
 		s := stream()
 		return Settled(s.Group, s.Placement-uint64(rapid.IntRange(0, 4).Draw(j.t, "old")/4))
-	case 8, 9:
+	case 8:
+		s := stream()
+		if len(s.Replicas) == 0 {
+			return view.Replace(s, 1)
+		}
+		return view.Replace(s, rapid.SampledFrom(s.Replicas).Draw(j.t, "replica").ID)
+	case 9, 10:
 		return view.Update("A", config(), clusterLimits())
 	default:
 		return view.Create("A", config(), clusterLimits())
@@ -157,7 +163,8 @@ func (j *judge) judgeStream(s, old *Stream, c *command.Command) {
 		return
 	}
 	for _, r := range slices.Concat(old.Replicas, old.Former) {
-		if on, ok := s.On(r.Server); (!ok || on != r) && c.Kind != command.Settle {
+		replaced := c.Kind == command.PlaceStream && parseProposal(c.Config).Replica == r.ID && s.Placement == old.Placement+1
+		if on, ok := s.On(r.Server); c.Kind != command.Settle && (!ok || on != r && !replaced) {
 			j.t.Fatalf("command %d dropped replica %+v of group %d without a report", c.Kind, r, s.Group)
 		}
 	}

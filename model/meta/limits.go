@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"weir/model/jsapi"
-	"weir/model/subject"
 )
 
 // checkCreate holds a new stream against the limits and the other streams, in the order of the reference server, which
@@ -12,7 +11,7 @@ import (
 func (m *Machine) checkCreate(id key, p *proposal) *jsapi.Error {
 	streams := m.Streams(id.account)
 	if p.Limits.Clustered {
-		if refused := checkOverlap(streams, id.name, p.Config); refused != nil {
+		if refused := m.checkOverlap(id.account, 0, p.Config); refused != nil {
 			return refused
 		}
 	}
@@ -22,7 +21,10 @@ func (m *Machine) checkCreate(id key, p *proposal) *jsapi.Error {
 	if refused := m.checkReservation(id, p, p.Config.MaxBytes); refused != nil {
 		return refused
 	}
-	return checkOverlap(streams, id.name, p.Config)
+	if p.Limits.Clustered {
+		return nil
+	}
+	return m.checkOverlap(id.account, 0, p.Config)
 }
 
 // checkUpdate holds a changed stream against the limits and the other streams. Only what it reserves in addition
@@ -37,7 +39,7 @@ func (m *Machine) checkUpdate(old *Stream, p *proposal) *jsapi.Error {
 	if refused := m.checkServers(old, p, more); refused != nil {
 		return refused
 	}
-	return checkOverlap(m.Streams(old.Account), old.Name, p.Config)
+	return m.checkOverlap(old.Account, old.Group, p.Config)
 }
 
 // checkReservation refuses a stream whose reserved bytes do not fit. serverBytes is what it adds to the reservations of
@@ -117,20 +119,3 @@ func exceeds(sum *tally, limit int64) bool {
 }
 
 func reservedBytes(config *jsapi.StreamConfig) int64 { return max(config.MaxBytes, 0) }
-
-// checkOverlap refuses subjects that another stream of the account captures.
-func checkOverlap(streams []*Stream, name string, config *jsapi.StreamConfig) *jsapi.Error {
-	for _, other := range streams {
-		if other.Name == name {
-			continue
-		}
-		for _, theirs := range other.Config.Subjects {
-			for _, ours := range config.Subjects {
-				if subject.Overlaps(theirs, ours) {
-					return jsapi.CodeStreamSubjectOverlap.Err()
-				}
-			}
-		}
-	}
-	return nil
-}

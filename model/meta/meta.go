@@ -50,6 +50,7 @@ type Machine struct {
 	// What follows is derived from the above.
 	loads  map[uint64]*load
 	usages map[string]*usage
+	claims map[string]*claims
 	total  usage
 }
 
@@ -64,6 +65,7 @@ func New() *Machine {
 		servers:     make(map[uint64]*Server),
 		loads:       make(map[uint64]*load),
 		usages:      make(map[string]*usage),
+		claims:      make(map[string]*claims),
 	}
 }
 

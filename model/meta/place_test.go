@@ -2,6 +2,7 @@ package meta
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -289,6 +290,66 @@ func TestPeerRemoval(t *testing.T) {
 		if err := w.apply(w.view.TakeOff(s, server)).Err; !jsapi.CodePeerRemap.Is(err) {
 			t.Fatalf("server %d with no spare one: %v", server, err)
 		}
+	}
+}
+
+func TestDamagedReplicaIsReplacedWhereItIs(t *testing.T) {
+	w := newWorld(t, 3)
+	w.must(w.create(jsapi.StreamConfig{Name: "R1"}))
+	w.must(w.create(jsapi.StreamConfig{Name: "R3", Replicas: 3}))
+	single, s := w.m.Stream("A", "R1"), w.m.Stream("A", "R3")
+	if err := w.apply(w.view.Replace(single, single.Replicas[0].ID)).Err; !jsapi.CodeClusterPeerNotMember.Is(err) {
+		t.Fatalf("the only replica was replaced: %v", err)
+	}
+	damaged := s.Replicas[1]
+	w.must(w.apply(w.view.Replace(s, damaged.ID)).Err)
+	next := w.m.Stream("A", "R3")
+	if fresh := next.Replicas[1]; fresh.Server != damaged.Server || fresh.ID <= s.Replicas[2].ID || next.IsSettled() || len(next.Former) != 0 {
+		t.Fatalf("replaced: %+v", next)
+	}
+	if err := w.apply(w.view.Replace(s, damaged.ID)).Err; !jsapi.CodeClusterPeerNotMember.Is(err) {
+		t.Fatalf("replaced twice: %v", err)
+	}
+}
+
+func TestMemoryIsReservedApartFromDisk(t *testing.T) {
+	w := newWorld(t, 0)
+	w.view.Online = nil
+	w.apply(w.view.Register(&Server{ID: 7, Name: "n", Cluster: "C", StoreMax: 10, MemoryMax: 100}))
+	w.must(w.create(jsapi.StreamConfig{Name: "M", Storage: jsapi.MemoryStorage, MaxBytes: 60}))
+	if err := w.create(jsapi.StreamConfig{Name: "N", Storage: jsapi.MemoryStorage, MaxBytes: 41}); !jsapi.CodeClusterNoPeers.Is(err) {
+		t.Fatalf("beyond the memory of the server: %v", err)
+	}
+	if err := w.update(jsapi.StreamConfig{Name: "M", Storage: jsapi.MemoryStorage, MaxBytes: 101}); !jsapi.CodeMemoryResourcesExceeded.Is(err) {
+		t.Fatalf("an update beyond the memory of the server: %v", err)
+	}
+	limits := clusterLimits()
+	limits.Account.MaxMemory = 100
+	config := clustered(t, jsapi.StreamConfig{Name: "N", Storage: jsapi.MemoryStorage, MaxBytes: 41})
+	if err := w.apply(w.view.Create("A", config, limits)).Err; !jsapi.CodeMemoryResourcesExceeded.Is(err) {
+		t.Fatalf("beyond the memory of the account: %v", err)
+	}
+	if l := w.m.Load(7); l.Memory != 60 || l.Store != 0 {
+		t.Fatalf("load: %+v", l)
+	}
+}
+
+func TestHugeReservationsDoNotOverflow(t *testing.T) {
+	w := newWorld(t, 0)
+	w.apply(w.view.Register(&Server{ID: 7, Name: "n", Cluster: "C"}))
+	w.view.Online = nil
+	for i := range 5 {
+		w.must(w.create(jsapi.StreamConfig{Name: fmt.Sprint("S", i), MaxBytes: math.MaxInt64}))
+	}
+	if _, store := w.m.Reserved("A"); store != math.MaxInt64 || w.m.Load(7).Store != math.MaxInt64 {
+		t.Fatalf("five times the largest number are %d", store)
+	}
+	for i := range 4 {
+		w.must(w.apply(Delete(w.m.Stream("A", fmt.Sprint("S", i)))).Err)
+	}
+	w.must(w.update(jsapi.StreamConfig{Name: "S4", MaxBytes: 3}))
+	if _, store := w.m.Reserved("A"); store != 3 {
+		t.Fatalf("the sum of 3 is %d", store)
 	}
 }
 

@@ -132,6 +132,9 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 	if m.byGroup[id] != nil || m.byName[key{s.Account, s.Name}] != nil {
 		return fmt.Errorf("%w: group %d is there twice", ErrSection, id)
 	}
+	if m.checkOverlap(s.Account, id, s.Config) != nil {
+		return fmt.Errorf("%w: group %d captures subjects of another stream", ErrSection, id)
+	}
 	m.insert(s)
 	return nil
 }
