@@ -17,9 +17,11 @@ const InterestMax = 1 << 20
 
 // interests is who else in the cluster takes messages: the other servers with a session.
 type interests struct {
-	neighbours []*neighbour   // in the order of their ids
-	routing    route.Outgoing // what came from a neighbour and is on its way to subscriptions
-	routed     route.Message  // of routing
+	neighbours []*neighbour // in the order of their ids
+	// together says that there has been one, so that clients are told where to connect.
+	together bool
+	routing  route.Outgoing // what came from a neighbour and is on its way to subscriptions
+	routed   route.Message  // of routing
 }
 
 // neighbour is another server with which there is a session.
@@ -76,6 +78,7 @@ func (e *Engine) interestPeerUp(peer event.ServerID, hello *peerwire.Hello) {
 	at, known := e.findNeighbour(peer)
 	assert.True(!known, "a session begins after the last one ended", uint64(peer))
 	e.neighbours = slices.Insert(e.neighbours, at, &neighbour{id: peer, urls: slices.Clone(hello.ClientURLs)})
+	e.together = true
 	for _, a := range e.accounts {
 		m := accountMesh{engine: e, account: []byte(a.name)}
 		a.routes.Announced(func(i *route.Interest) { m.announce(peer, i) })
@@ -152,7 +155,7 @@ func (e *Engine) advertise() {
 // of them, then those of the others, sorted.
 func (e *Engine) connectURLs() []string {
 	own := e.config.Cluster.ClientURLs
-	if e.config.Cluster.Name == "" || len(own) == 0 {
+	if !e.together || len(own) == 0 {
 		return e.config.ConnectURLs
 	}
 	var urls []string
