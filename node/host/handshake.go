@@ -54,7 +54,7 @@ func (l *links) closeAtEnd(conn *tcp.PeerConn) (undo func() bool) {
 func (l *links) introduction(r *route) *peerwire.Greeting {
 	l.host.mu.Lock()
 	defer l.host.mu.Unlock()
-	hello := l.host.hello()
+	hello := l.hello()
 	for _, s := range l.sessions {
 		if s.hello.Address != "" {
 			hello.Addresses = append(hello.Addresses, s.hello.Address)

@@ -186,10 +186,7 @@ func (h *Host) stepLocked(inline bool, in ...event.Input) {
 	clear(h.inputs)
 	touched := h.touched
 	h.touched = nil
-	var peers []*tcp.PeerConn
-	if h.links != nil {
-		peers, h.links.touched = h.links.touched, nil
-	}
+	peers := h.links.takeTouched()
 	h.mu.Unlock()
 	for _, p := range peers {
 		p.Flush()

@@ -63,8 +63,11 @@ const (
 
 // links are the connections with other servers.
 type links struct {
-	host     *Host
-	options  Cluster
+	host    *Host
+	options Cluster
+	// step brings inputs to the node; Host.mu is held and released. hello introduces this server.
+	step     func(inline bool, in ...event.Input)
+	hello    func() peerwire.Hello
 	listener net.Listener
 	boot     uint64
 	reports  reports
@@ -103,7 +106,7 @@ func (h *Host) openLinks() error {
 		return nil
 	}
 	l := &links{
-		host: h, options: *o, boot: h.options.Node.Engine.Boot, pending: make(chan struct{}, HandshakesMax),
+		host: h, options: *o, step: h.stepLocked, hello: h.hello, boot: h.options.Node.Engine.Boot, pending: make(chan struct{}, HandshakesMax),
 		sessions: map[event.ServerID]*session{}, routes: map[string]*route{}, changed: make(chan struct{}),
 		number: uint64(h.started.UnixNano()),
 	}
@@ -223,6 +226,16 @@ func (l *links) sleep(d time.Duration) bool {
 	case <-l.context.Done():
 		return false
 	}
+}
+
+// takeTouched returns the connections to be flushed once Host.mu, which is held, is released.
+func (l *links) takeTouched() []*tcp.PeerConn {
+	if l == nil {
+		return nil
+	}
+	touched := l.touched
+	l.touched = nil
+	return touched
 }
 
 func (l *links) peerOptions(tls *tls.Config) tcp.PeerOptions {

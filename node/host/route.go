@@ -30,23 +30,70 @@ func (l *links) addRoute(r *route) {
 	go l.keep(r)
 }
 
-// learn begins to dial the servers that another one told of. Host.mu is held.
-func (l *links) learn(s *session) {
-	learned := len(l.routes) - len(l.options.Routes)
-	for _, address := range append([]string{s.hello.Address}, s.hello.Addresses...) {
-		if address == "" || address == l.host.options.Node.Engine.Cluster.Address || learned >= LearnedMax {
-			continue
-		}
-		if l.routes[address] != nil {
-			continue
-		}
-		r := &route{Route: Route{Address: address}}
-		if address == s.hello.Address {
-			r.id = s.hello.ID
-		}
-		l.addRoute(r)
-		learned++
+// learn begins to dial a server that another one told of. Its id is 0 when that is not known. Host.mu is held.
+func (l *links) learn(id event.ServerID, address string) {
+	own := &l.host.options.Node.Engine
+	if address == "" || id == own.Server || address == own.Cluster.Address || l.routes[address] != nil {
+		return
 	}
+	if len(l.routes)-len(l.options.Routes) < LearnedMax {
+		l.addRoute(&route{Route: Route{Address: address}, id: id})
+	}
+}
+
+// spread tells the servers of a new session of each other. Host.mu is held.
+func (l *links) spread(s *session) {
+	l.learn(s.hello.ID, s.hello.Address)
+	for _, address := range s.hello.Addresses {
+		l.learn(0, address)
+	}
+	for _, other := range l.sessions {
+		if other != s {
+			l.introduce(other, s)
+			l.introduce(s, other)
+		}
+	}
+}
+
+// introduce tells one server of another. Host.mu is held.
+func (l *links) introduce(to, of *session) {
+	if of.hello.Address == "" {
+		return
+	}
+	to.conn.Queue(peerwire.Append(nil, &peerwire.Frame{
+		Kind: peerwire.Known, Token: uint64(of.hello.ID), Subject: []byte(of.hello.Address),
+	}))
+	l.touched = append(l.touched, to.conn)
+}
+
+// withoutKnown takes the frames out that are for the edge, in place, and learns from them. Host.mu is held.
+func (l *links) withoutKnown(frames []byte) []byte {
+	found := false
+	for rest := frames; len(rest) > 0 && !found; {
+		frame, more, err := peerwire.Split(rest)
+		if err != nil {
+			break // the engine ends the session
+		}
+		found, rest = peerwire.KindOf(frame) == peerwire.Known, more
+	}
+	if !found {
+		return frames
+	}
+	kept := frames[:0]
+	for len(frames) > 0 {
+		frame, more, err := peerwire.Split(frames)
+		if err != nil {
+			return append(kept, frames...)
+		}
+		var f peerwire.Frame
+		if peerwire.KindOf(frame) != peerwire.Known {
+			kept = append(kept, frame...)
+		} else if err := peerwire.Parse(frame, &f); err == nil {
+			l.learn(event.ServerID(f.Token), string(f.Subject))
+		}
+		frames = more
+	}
+	return kept
 }
 
 // keep dials a server as long as this one runs and there is no session with it.

@@ -28,7 +28,7 @@ func (l *links) begin(s *session, last *peerwire.Greeting) error {
 	h.nextID++
 	s.rid, s.started = h.nextID, time.Now()
 	l.sessions[s.hello.ID] = s
-	l.learn(s)
+	l.spread(s)
 	l.tell()
 	inputs := []event.Input{{Kind: event.PeerUp, Peer: s.hello.ID, Hello: s.hello}}
 	if before != nil {
@@ -36,7 +36,7 @@ func (l *links) begin(s *session, last *peerwire.Greeting) error {
 	}
 	l.touched = append(l.touched, s.conn)
 	h.options.Log.Info(fmt.Sprintf("%s - Route connection created - Remote: %s", s.name(), s.hello.Name))
-	h.stepLocked(false, inputs...)
+	l.step(false, inputs...)
 	if before != nil {
 		before.conn.Close(errReplaced)
 	}
@@ -58,7 +58,11 @@ func (l *links) run(s *session) {
 			h.mu.Unlock() // what comes after the end of the session is not the engine's
 			return
 		}
-		h.stepLocked(true, event.Input{Kind: event.FromPeer, Peer: s.hello.ID, Frames: frames})
+		if frames = l.withoutKnown(frames); len(frames) == 0 {
+			h.mu.Unlock()
+			return
+		}
+		l.step(true, event.Input{Kind: event.FromPeer, Peer: s.hello.ID, Frames: frames})
 	})
 	h.options.Log.Info(fmt.Sprintf("%s - Router connection closed: %s - Remote: %s", s.name(), why(err), s.hello.Name))
 	h.mu.Lock()
@@ -68,11 +72,11 @@ func (l *links) run(s *session) {
 	}
 	delete(l.sessions, s.hello.ID)
 	l.tell()
-	if h.ended {
+	if h.ended || l.context.Err() != nil {
 		h.mu.Unlock()
 		return
 	}
-	h.stepLocked(false, event.Input{Kind: event.PeerDown, Peer: s.hello.ID})
+	l.step(false, event.Input{Kind: event.PeerDown, Peer: s.hello.ID})
 }
 
 // why is the end of a connection in words for operators.

@@ -94,6 +94,10 @@ const (
 	Taken Kind = 20
 
 	kindMax = Taken
+
+	// Known tells of another server: Token (its id), Subject (its address). It is spoken between the edges, which look
+	// for servers to connect to; engines never see it.
+	Known Kind = 128
 )
 
 // Datagram reports whether frames of the kind may be lost, repeated, reordered or late; the others arrive in order or
@@ -217,7 +221,7 @@ func Parse(frame []byte, f *Frame) error {
 		return fmt.Errorf("%w: checksum", ErrMalformed)
 	}
 	kind := KindOf(frame)
-	if kind == 0 || kind > kindMax {
+	if kind == 0 || kind > kindMax && kind != Known {
 		return fmt.Errorf("%w: kind %d", ErrMalformed, kind)
 	}
 	*f = Frame{Kind: kind, Flag: frame[HeadBytes+1] == 1, Queues: f.Queues[:0]}
