@@ -28,6 +28,8 @@ const (
 	ReadBackMax = 60 * second
 	// WatchMax bounds the time until watches have caught up.
 	WatchMax = 60 * second
+	// SettleMax bounds the time until all replicas of a cluster are members as the catalog wants and equal.
+	SettleMax = 90 * second
 	// ResidueMax bounds the time until the node has nothing left to do on the disk.
 	ResidueMax = 60 * second
 )
@@ -135,6 +137,9 @@ func (r *run) phases() []verdict.Finding {
 		return f
 	}
 	r.phase(2)
+	if f := r.settle(); f != nil {
+		return f
+	}
 	r.load.ReadBack(&read)
 	r.world.RunUntil(r.world.Now()+ReadBackMax, func() bool { return read || r.stopped() })
 	if f := r.trouble("read-back", read); f != nil {
@@ -148,6 +153,25 @@ func (r *run) phases() []verdict.Finding {
 		found = append(f, found...)
 	}
 	return append(found, verdict.Judge(r.plan, &r.load.Observations)...)
+}
+
+// settleEvery is how much time passes between two looks at whether a cluster is at rest, which cost much.
+const settleEvery = second / 10
+
+// settle lets a cluster come to rest.
+func (r *run) settle() []verdict.Finding {
+	limit := r.world.Now() + SettleMax
+	missing := ""
+	for r.world.Now() < limit && !r.stopped() {
+		if missing = r.world.Unsettled(); missing == "" {
+			return nil
+		}
+		r.world.RunUntil(r.world.Now()+settleEvery, func() bool { return r.world.Violated() != nil })
+	}
+	if f := r.trouble("replicas", true); f != nil {
+		return f
+	}
+	return []verdict.Finding{{Class: "not-settled", Detail: missing, At: r.world.Now()}}
 }
 
 // residue lets the node finish what it does on the disk, and returns what it has left there that nobody needs.

@@ -1,14 +1,179 @@
 package world
 
 import (
+	"fmt"
+
 	"weir/disk/wal"
+	"weir/node/replica"
+	"weir/sim/trace"
 )
 
-// leaderOf is the machine whose replica leads a group, with the highest term if several think so; -1: none.
-func (w *World) leaderOf(wal.GroupID) int { return -1 }
+// lead is who leads a group in a term.
+type lead struct {
+	group wal.GroupID
+	term  uint64
+}
+
+// seen is what a replica was like after the step before.
+type seen struct {
+	gen     uint32
+	term    uint64
+	commit  uint64
+	leader  bool
+	members []replica.Member
+}
+
+// copiesDue is an entry whose copies are to be counted at the end of the step in which it was applied first.
+type copiesDue struct {
+	at     applied
+	term   uint64
+	before []replica.Member
+}
+
+// inspector watches every replica of every server, step by step.
+type inspector struct {
+	leaders map[lead]int // the machine
+	newest  map[wal.GroupID]lead
+	seen    []map[wal.GroupID]*seen // by machine
+	due     []copiesDue
+}
+
+func newInspector(machines int) inspector {
+	i := inspector{leaders: map[lead]int{}, newest: map[wal.GroupID]lead{}, seen: make([]map[wal.GroupID]*seen, machines)}
+	for k := range i.seen {
+		i.seen[k] = map[wal.GroupID]*seen{}
+	}
+	return i
+}
+
+// leaderOf is the machine whose replica leads a group, that with the highest term if several think so; -1: none.
+func (w *World) leaderOf(group wal.GroupID) int {
+	newest, ok := w.inspector.newest[group]
+	if !ok {
+		return -1
+	}
+	at := w.inspector.leaders[newest]
+	s := w.inspector.seen[at][group]
+	if m := w.machines[at]; m.node == nil || s == nil || s.gen != m.gen || !s.leader || s.term != newest.term {
+		return -1
+	}
+	return at
+}
 
 // inspect checks what holds after every step of a node.
-func (w *World) inspect(*machine) {}
+func (w *World) inspect(m *machine) {
+	if len(w.machines) == 1 || m.node == nil {
+		w.inspector.due = w.inspector.due[:0]
+		return
+	}
+	m.node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
+		s := w.inspector.seen[m.index][group]
+		if s == nil || s.gen != m.gen {
+			s = &seen{gen: m.gen}
+			w.inspector.seen[m.index][group] = s
+		}
+		w.inspectReplica(m, r, s)
+	})
+	w.inspector.due = w.inspector.due[:0]
+}
 
-// countCopies checks that a majority has an entry on disk when the first replica applies it.
-func (w *World) countCopies(*machine, applied, uint64) {}
+// inspectReplica checks one replica: terms and commits do not go back, a term has one leader, and that leader has
+// everything that was committed.
+func (w *World) inspectReplica(m *machine, r *replica.Replica, s *seen) {
+	group, term, leads := r.Group(), r.Term(), r.IsLeader()
+	if term < s.term || r.Commit() < s.commit {
+		w.violate("goes-back", "group %d on node %d: term %d and commit %d came after %d and %d", group, m.index, term, r.Commit(), s.term, s.commit)
+	}
+	if term != s.term || leads != s.leader {
+		w.trace.Add(trace.Role, m.life(), uint64(group), fmt.Appendf(nil, "node %d group %d: leads %v in term %d", m.index, group, leads, term))
+	}
+	if leads && (!s.leader || s.term != term) {
+		w.elected(m, r)
+	}
+	if leads {
+		w.oneChange(m, r)
+	}
+	for i := range w.inspector.due {
+		if d := &w.inspector.due[i]; d.at.group == group {
+			w.countCopies(d, r.Members())
+		}
+	}
+	s.term, s.commit, s.leader, s.members = term, r.Commit(), leads, r.Members()
+}
+
+// elected checks a new leader.
+func (w *World) elected(m *machine, r *replica.Replica) {
+	group := r.Group()
+	key := lead{group, r.Term()}
+	if other, known := w.inspector.leaders[key]; known && other != m.index && !r.Volatile() {
+		w.violate("two-leaders", "group %d has the leaders node %d and node %d in term %d", group, other, m.index, key.term)
+	}
+	w.inspector.leaders[key] = m.index
+	if key.term >= w.inspector.newest[group].term {
+		w.inspector.newest[group] = key
+	}
+	newest := w.ledgers.newest[group]
+	committed, known := w.ledgers.committed[applied{group, newest}]
+	l := m.ledger(group)
+	e := l.at(newest)
+	if !known || committed.by == m.index || newest <= l.base || r.Applied().Index >= newest {
+		return
+	}
+	if e == nil || e.term != committed.term {
+		w.violate("leader-incomplete", "group %d: node %d leads in term %d without the entry %d, which node %d has applied",
+			group, m.index, key.term, newest, committed.by)
+	}
+}
+
+// oneChange checks that a leader does not begin a change of the membership before it has applied the one before.
+func (w *World) oneChange(m *machine, r *replica.Replica) {
+	l, changes := m.ledger(r.Group()), 0
+	for index := r.Applied().Index + 1; index <= l.base+uint64(len(l.entries)); index++ {
+		if e := l.at(index); e != nil && e.kind != 0 && e.term == r.Term() {
+			changes++
+		}
+	}
+	if changes > 1 {
+		w.violate("two-changes", "group %d: the leader on node %d has begun %d changes of the membership that it has not applied",
+			r.Group(), m.index, changes)
+	}
+}
+
+// members is what a machine knew of the membership of a group after the step before.
+func (w *World) members(m *machine, group wal.GroupID) []replica.Member {
+	if s := w.inspector.seen[m.index][group]; s != nil && s.gen == m.gen {
+		return s.members
+	}
+	return nil
+}
+
+// countCopies checks that a majority of the voters has an entry on disk when the first replica applies it. The step may
+// have changed the membership: one of the two, before and after, has to have the majority.
+func (w *World) countCopies(d *copiesDue, now []replica.Member) {
+	copies, voters := w.copies(d, now)
+	if copies > voters/2 {
+		return
+	}
+	if before, of := w.copies(d, d.before); before > of/2 && of > 0 {
+		return
+	}
+	w.violate("applied-before-durable", "group %d: entry %d of term %d is applied with %d copies on disk, the voters are %d",
+		d.at.group, d.at.index, d.term, copies, voters)
+}
+
+func (w *World) copies(d *copiesDue, members []replica.Member) (copies, voters int) {
+	for i := range members {
+		if members[i].Learner {
+			continue
+		}
+		voters++
+		at, known := w.servers[serverID(members[i].Server)]
+		if !known || w.machines[at].serverID() != serverID(members[i].Server) {
+			continue // Its disk is gone.
+		}
+		if w.machines[at].ledger(d.at.group).holds(d.at.index, d.term) {
+			copies++
+		}
+	}
+	return copies, voters
+}

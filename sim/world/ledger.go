@@ -185,7 +185,6 @@ func (m *machine) synced(op *event.Op) {
 // majority has it on disk by then.
 func (m *machine) appliedEntry(at applied) {
 	all := &m.w.ledgers
-	all.newest[at.group] = max(all.newest[at.group], at.index)
 	e := m.ledger(at.group).at(at.index)
 	if e == nil {
 		return // It is of a checkpoint, or of a group that keeps no log.
@@ -193,7 +192,8 @@ func (m *machine) appliedEntry(at applied) {
 	known, ok := all.committed[at]
 	if !ok {
 		all.committed[at] = committedEntry{e.term, e.sum, m.index}
-		m.w.countCopies(m, at, e.term)
+		all.newest[at.group] = max(all.newest[at.group], at.index)
+		m.w.inspector.due = append(m.w.inspector.due, copiesDue{at, e.term, m.w.members(m, at.group)})
 		return
 	}
 	if known.term != e.term || known.sum != e.sum {

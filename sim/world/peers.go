@@ -37,6 +37,9 @@ func (w *World) left(m *machine) {
 	}
 }
 
+// serverID is an identity in the form of package peerwire.
+func serverID(id uint64) peerwire.ServerID { return peerwire.ServerID(id) }
+
 // hello is how the server introduces itself.
 func (m *machine) hello() *peerwire.Hello {
 	c := m.config().Engine
