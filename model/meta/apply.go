@@ -136,6 +136,9 @@ func (m *Machine) register(c *command.Command, out *effect.List) (changed bool, 
 	r := parseRegistration(c.Config)
 	server, known, named := r.Server, m.servers[r.Server.ID], m.ServerNamed(r.Server.Name)
 	server.Removed = false
+	if len(r.View.Online) > 0 && !slices.Contains(r.View.Online, server.ID) {
+		r.View.Online = append(r.View.Online, server.ID) // it asks, so it is there
+	}
 	switch {
 	case known != nil && known.Removed:
 		return false, jsapi.CodeClusterServerNotMember.Err()

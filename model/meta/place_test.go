@@ -267,7 +267,6 @@ func TestRemovalMovesReplicasAsFarAsThereIsRoom(t *testing.T) {
 		t.Fatalf("removed twice: %v", err)
 	}
 	w.settle("R3")
-	w.view.Online = append(w.view.Online, 21)
 	w.register(21, "n21")
 	w.want("R3", []uint64{11, 14, 21}, nil)
 	w.must(w.apply(w.view.Remove(11)).Err)
