@@ -70,7 +70,8 @@ func TestPlantedFaultsAreCaught(t *testing.T) {
 	for _, planted := range world.Plants() {
 		t.Run(planted.Name, func(t *testing.T) {
 			for seed := range uint64(plantSeeds) {
-				r := Run(plan.Generate(seed, plan.Options{Plant: planted.Name, Swarm: true}), Options{})
+				options := plan.Options{Plant: planted.Name, Swarm: true, Nodes: world.PlantNodes(planted.Name)}
+				r := Run(plan.Generate(seed, options), Options{})
 				if class := r.Class(); class != "" {
 					t.Logf("caught by seed %d: %s: %s", seed, class, r.Findings[0].Detail)
 					return

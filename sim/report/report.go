@@ -33,7 +33,8 @@ type page struct {
 // HTML returns the page of a run whose trace was kept.
 func HTML(result *sim.Result) []byte {
 	p := &page{result: result, end: max(result.VirtualNanos, 1)}
-	p.node()
+	p.machines()
+	p.leaders()
 	p.faults()
 	p.disk()
 	p.operations()
@@ -109,48 +110,12 @@ func (p *page) bar(s span, colour, title string) {
 		left, headerPixels+lanePixels*s.lane+3, max(p.x(s.to)-left, 2), lanePixels-6, colour, html.EscapeString(title))
 }
 
-// node draws when the process was up.
-func (p *page) node() {
-	lane := p.lane("node")
-	from := int64(-1)
-	for i := range p.result.Trace.Records {
-		r := &p.result.Trace.Records[i]
-		switch r.Code {
-		case trace.Boot:
-			from = r.At
-		case trace.Crash:
-			p.bar(span{lane, from, r.At}, "#8c8", fmt.Sprintf("incarnation %d until %s", r.A, clock(r.At)))
-			from = -1
-		case trace.Phase:
-			p.bar(span{lane, r.At, r.At}, "#00f", fmt.Sprintf("phase %d at %s", r.A, clock(r.At)))
-		}
-	}
-	if from >= 0 {
-		p.bar(span{lane, from, p.end}, "#8c8", "last incarnation")
-	}
-}
-
 func (p *page) faults() {
 	lane := p.lane("faults")
 	for i := range p.result.Plan.Faults {
 		f := &p.result.Plan.Faults[i]
 		p.bar(span{lane, f.AtMillis * 1_000_000, (f.AtMillis + f.DurMillis) * 1_000_000}, "#e88",
-			fmt.Sprintf("%d: %s %s for %d ms, n %d", i, f.Kind, f.Disk, f.DurMillis, f.N))
-	}
-}
-
-// disk draws the batches of the two workers.
-func (p *page) disk() {
-	lanes := [2]int{p.lane("disk: log"), p.lane("disk: store")}
-	var from [2]int64
-	for i := range p.result.Trace.Records {
-		r := &p.result.Trace.Records[i]
-		switch {
-		case r.Code == trace.DiskStart:
-			from[r.A] = r.At
-		case r.Code == trace.DiskEnd:
-			p.bar(span{lanes[r.A], from[r.A], r.At}, "#99c", fmt.Sprintf("%s to %s", clock(from[r.A]), clock(r.At)))
-		}
+			fmt.Sprintf("%d: %s %s %s for %d ms, n %d, nodes %b, leader of group %d", i, f.Kind, f.Disk, f.On, f.DurMillis, f.N, f.Nodes, f.Leads))
 	}
 }
 
@@ -222,7 +187,7 @@ func (p *page) log() string {
 		r := &p.result.Trace.Records[i]
 		text := r.Text
 		switch r.Code {
-		case trace.ToNode, trace.ToClient, trace.Woke, trace.DiskStart, trace.DiskEnd, trace.Digest:
+		case trace.ToNode, trace.ToClient, trace.Woke, trace.DiskStart, trace.DiskEnd, trace.Digest, trace.ToPeer, trace.FromPeer:
 			continue
 		}
 		if lines++; lines > logLinesMax {

@@ -12,7 +12,7 @@ func TestPageShowsTheRunAndNeedsNothingElse(t *testing.T) {
 	p := plan.Generate(0, plan.Options{Plant: "ack-before-sync"})
 	result := sim.Run(p, sim.Options{Keep: true})
 	page := HTML(result)
-	for _, want := range []string{"<svg", "client 1", "faults", "disk: log", "ack-before-sync"} {
+	for _, want := range []string{"<svg", "client 1", "faults", "node: log", "ack-before-sync"} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("the page lacks %q", want)
 		}

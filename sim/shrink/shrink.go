@@ -30,6 +30,7 @@ func Shrink(p *plan.Plan, class string, budget int, judge func(*plan.Plan) strin
 		s.cut(func(p *plan.Plan) int { return len(p.Ops) }, func(p *plan.Plan, lo, hi int) {
 			p.Ops = append(p.Ops[:lo:lo], p.Ops[hi:]...)
 		})
+		s.nodes()
 		s.clients()
 		s.consumers()
 		s.knobs()
@@ -38,7 +39,7 @@ func Shrink(p *plan.Plan, class string, budget int, judge func(*plan.Plan) strin
 }
 
 func (s *shrinker) size() int {
-	return len(s.best.Ops) + len(s.best.Faults) + len(s.best.Consumers) + s.best.Clients
+	return len(s.best.Ops) + len(s.best.Faults) + len(s.best.Consumers) + s.best.Clients + s.best.Machines()
 }
 
 // try keeps a candidate if it can be run and fails in the same way.
@@ -66,6 +67,40 @@ func (s *shrinker) cut(length func(*plan.Plan) int, remove func(p *plan.Plan, lo
 			if s.runs >= s.budget {
 				return
 			}
+		}
+	}
+}
+
+// nodes takes servers away, two at a time at first, as long as the rest fails in the same way.
+func (s *shrinker) nodes() {
+	for fewer := 2; fewer > 0; {
+		candidate := s.best.Clone()
+		if candidate.Spares > 0 {
+			candidate.Spares--
+		} else {
+			candidate.Nodes -= fewer
+		}
+		if candidate.Nodes < 2 {
+			fewer--
+			continue
+		}
+		all := uint64(1)<<candidate.Machines() - 1
+		candidate.Gone &= all
+		for i := range candidate.Faults {
+			if f := &candidate.Faults[i]; f.Nodes != 0 {
+				f.Nodes = max(f.Nodes&all, 1)
+			}
+		}
+		for i := range candidate.Streams {
+			candidate.Streams[i].Replicas = min(candidate.Streams[i].Replicas, candidate.Nodes)
+		}
+		for i := range candidate.Ops {
+			if op := &candidate.Ops[i]; op.Kind == plan.OpScale || op.Kind == plan.OpPeerRemove {
+				op.N = min(op.N, candidate.Nodes)
+			}
+		}
+		if !s.try(candidate) {
+			fewer--
 		}
 	}
 }
@@ -109,7 +144,12 @@ func (s *shrinker) knobs() {
 	for _, plain := range []func(*plan.Plan){
 		func(p *plan.Plan) { p.Tie = "fifo" },
 		func(p *plan.Plan) { p.Net.CutPerMille = 0 },
-		func(p *plan.Plan) { p.Node.DriftPPM = 0 },
+		func(p *plan.Plan) { p.Node.DriftPPM, p.Cluster.DriftsPPM = 0, nil },
+		func(p *plan.Plan) { p.Gone = 0 },
+		func(p *plan.Plan) { p.Cluster.LossPerMille, p.Cluster.DupPerMille = 0, 0 },
+		func(p *plan.Plan) { p.Cluster.LatePerMille, p.Cluster.ResetPerMille = 0, 0 },
+		func(p *plan.Plan) { p.Cluster.Ordered = true },
+		func(p *plan.Plan) { p.Cluster.LogTailBytes = 1 << 20 },
 		func(p *plan.Plan) { p.Node.CheckpointBytes = 1 << 20 },
 		func(p *plan.Plan) {
 			for i := range p.Faults {

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"strings"
 )
 
 // Code says what a record is about.
@@ -85,6 +86,9 @@ type Record struct {
 	// Text is what a person wants to read; it is kept only when records are.
 	Text string
 }
+
+// Leads says of a Role record whether the replica leads now.
+func (r *Record) Leads() bool { return strings.Contains(r.Text, "leads true") }
 
 // RecordsMax bounds the records that are kept; later ones are only hashed.
 const RecordsMax = 1 << 20

@@ -88,7 +88,11 @@ func (m *machine) life() uint64 { return uint64(m.index)<<32 | uint64(m.gen) }
 
 // serverID is the identity that a server makes when its data directory is made.
 func (m *machine) serverID() peerwire.ServerID {
-	return peerwire.ServerID(m.w.key.Draw("server", uint64(m.index), m.wipes) | 1)
+	wipes := m.wipes
+	if m.w.plan.Plant == wipedKeepsIdentity {
+		wipes = 0
+	}
+	return peerwire.ServerID(m.w.key.Draw("server", uint64(m.index), wipes) | 1)
 }
 
 // boot starts the node on what the disk holds. again, when it is not 0, ends the process at that disk call of the

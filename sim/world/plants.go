@@ -29,7 +29,10 @@ func PlantNodes(name string) int {
 }
 
 // Plants returns all planted faults in a fixed order.
-func Plants() []Plant {
+func Plants() []Plant { return append(serverPlants(), clusterPlants()...) }
+
+// serverPlants are the planted faults that show on a single server.
+func serverPlants() []Plant {
 	return []Plant{
 		{Name: "ack-before-sync", What: "acknowledges before the log is synced",
 			set: func(c *node.Config) { c.Engine.Plant.Replica.AckBeforeSync = true }},

@@ -1,0 +1,47 @@
+package world
+
+import "weir/node"
+
+// wipedKeepsIdentity is the planted fault of the world itself: an operator who empties a disk and gives the server its
+// old identity.
+const wipedKeepsIdentity = "wiped-keeps-identity"
+
+// clusterPlants are the planted faults that take a cluster to show.
+func clusterPlants() []Plant {
+	plants := []Plant{
+		{Name: "commit-earlier-term", What: "commits entries of earlier terms by counting replicas",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.CommitEarlierTerm = true }},
+		{Name: "vote-before-sync", What: "sends a vote before it is durable",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.VoteBeforeSync = true }},
+		{Name: "forgotten-vote", What: "forgets at a restart for whom it voted in its term",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.ForgetVote = true }},
+		{Name: "read-before-noop", What: "answers reads before an entry of the leader's own term is applied",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.ReadBeforeTerm = true }},
+		{Name: "read-old-leader", What: "answers reads from a former leader that does not know better",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.ReadOldLeader = true }},
+		{Name: "read-without-quorum", What: "takes the commit index for a read index without asking a quorum",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.ReadWithoutQuorum = true }},
+		{Name: "skip-catch-up-entry", What: "leaves an entry out when a follower catches up",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.SkipCatchUpEntry = true }},
+		{Name: "learner-votes", What: "counts learners as voters",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.LearnerVotes = true }},
+		{Name: "removed-counts", What: "goes on counting members that were removed",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.RemovedStillCounts = true }},
+		{Name: "two-changes", What: "begins a change of the membership before the one before is applied",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.TwoChanges = true }},
+		{Name: "accept-gap", What: "appends entries behind a gap",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.AcceptGap = true }},
+		{Name: "ack-before-commit", What: "answers when an entry is in the leader's own log",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.AckBeforeCommit = true }},
+		{Name: "lease-jump", What: "trusts a lease measured by the wall clock",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.LeaseJump = true }},
+		{Name: "snapshot-without-dedup", What: "restores a snapshot without the duplicate window",
+			set: func(c *node.Config) { c.Engine.Plant.Stream.LoseDedup = true }},
+		{Name: wipedKeepsIdentity, What: "comes back under its old identity after its disk was emptied",
+			set: func(*node.Config) {}},
+	}
+	for i := range plants {
+		plants[i].Cluster = true
+	}
+	return plants
+}
