@@ -29,6 +29,7 @@ type rig struct {
 	written []event.Input
 
 	submitted func(ops []event.Op) // is shown every operation
+	peers     func(out []event.PeerOut)
 
 	disk   *memfs.FS
 	config engine.Config
@@ -159,7 +160,11 @@ func (n *rigNetwork) Send(out []event.ConnOut) {
 		n.orders[o.Conn] = append(n.orders[o.Conn], o)
 	}
 }
-func (n *rigNetwork) SendPeers([]event.PeerOut) {}
+func (n *rigNetwork) SendPeers(out []event.PeerOut) {
+	if n.peers != nil {
+		n.peers(out)
+	}
+}
 
 func (n *rigNetwork) Spare(dst [][]byte) [][]byte { return dst }
 

@@ -59,7 +59,7 @@ func (e *Engine) openAccounts() {
 		e.accountNamed[a.name] = a
 		if c.JetStream != nil && e.config.JetStream.Enabled && a.name != e.config.SystemAccount {
 			limits := e.config.JetStream.Limits
-			limits.Account = *c.JetStream
+			limits.Account, limits.Clustered = *c.JetStream, e.clustered()
 			a.limits = &limits
 		}
 		e.join(a)

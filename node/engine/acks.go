@@ -15,14 +15,21 @@ type acks Engine
 // acknowledgements, so that whoever waits for a reply learns that nobody listens.
 func (a *acks) Deliver(sub *route.Sub, m *route.Message) bool {
 	e := (*Engine)(a)
+	return e.acknowledge(e.servedBy(sub), m, 0)
+}
+
+// acknowledge proposes what an acknowledgement says, here or at the server that leads the stream.
+func (e *Engine) acknowledge(account *account, m *route.Message, hops uint64) bool {
 	ack, ok := jsapi.ParseAckReply(string(m.Subject))
 	if !ok {
 		return false
 	}
-	account := e.servedBy(sub)
 	g := e.streamNamed(account.name, ack.Stream)
 	if g == nil {
 		return false
+	}
+	if e.clustered() && !g.leads() {
+		return e.forwardRequest(g, account, m, hops)
 	}
 	consumer := g.stream.ConsumerByName(ack.Consumer)
 	if consumer == nil || consumer.Config().AckPolicy == jsapi.AckNone {

@@ -76,7 +76,7 @@ func (e *Engine) flushGroups() bool {
 	e.dirty = e.dirtySpare[:0]
 	for _, g := range dirty {
 		g.dirty = false
-		if e.groups[g.id] != g {
+		if e.groups[g.id] != g || g.replica == nil {
 			continue
 		}
 		proposed = e.writeBytes < StepBytesMax && g.replica.Flush(at, e) || proposed
@@ -104,7 +104,7 @@ func (e *Engine) flushAppends(out *event.Outputs) {
 	}
 	for _, g := range e.touched {
 		g.touched = false
-		if e.groups[g.id] != g {
+		if e.groups[g.id] != g || g.index == nil || g.installing {
 			continue
 		}
 		e.noteUnwritten(g)
@@ -162,7 +162,7 @@ func (e *Engine) persisted(c *event.Completion) {
 	}
 	e.noteSpace()
 	for _, g := range done.writers {
-		if e.groups[g.id] == g {
+		if e.groups[g.id] == g && g.replica != nil {
 			g.replica.Persisted(c.Ticket, e)
 			if g.replica.Dirty() {
 				e.markDirty(g)

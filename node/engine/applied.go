@@ -21,6 +21,9 @@ func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effe
 	if g.id == metaGroup {
 		e.catalogApplied(effects)
 		e.resolve(g, batch, effects)
+		if r.Serving() {
+			e.served(g)
+		}
 		return
 	}
 	for i := range effects.Effects {
@@ -45,6 +48,7 @@ func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effe
 			e.deliverable(g, batch != nil, f)
 		}
 	}
+	e.noteDigest(g)
 	if batch != nil {
 		g.ticking = false // a Tick that was proposed was in this batch at the latest
 	}
@@ -106,13 +110,34 @@ func (e *Engine) endMemoryConsumers(g *group) {
 	}
 }
 
-// served runs what waited for the group to serve for the first time.
+// served runs what waited for this server to serve the group as its leader.
 func (e *Engine) served(g *group) {
 	if g.started {
 		return
 	}
 	g.started = true
+	e.noteLeader(g, e.config.Server, g.replica.Term())
+	e.announce(g)
+	if g.id == metaGroup {
+		return
+	}
 	e.followCatalog(g)
-	e.endMemoryConsumers(g)
+	if !e.clustered() {
+		e.endMemoryConsumers(g)
+	}
 	e.desk.StreamLed(e.now.Mono, uint64(g.id))
+}
+
+// lostLead tells who waits at this server that it leads the group no more.
+func (e *Engine) lostLead(g *group) {
+	if !g.started {
+		return
+	}
+	g.started, g.ticking, g.following = false, false, 0
+	if g.leader == e.config.Server {
+		g.leader = 0
+	}
+	if g.id != metaGroup {
+		e.desk.StreamLost(e.now.Mono, uint64(g.id))
+	}
 }

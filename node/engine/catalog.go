@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"slices"
 
 	"weir/disk/checkpoint"
-	"weir/disk/msgstore"
 	"weir/disk/wal"
 	"weir/model/command"
 	"weir/model/effect"
@@ -20,45 +20,97 @@ import (
 	"weir/spec/assert"
 )
 
-// birth is what the log keeps about a stream's group from its first append on: the catalog entry that the machine
-// starts with. Replaying the group's log has to start from this one, not from the newest, or messages would be judged
-// by limits that came later.
+// birth is what the log keeps about a stream's group from its first append on: the catalog entry and the members that the
+// machine starts with. Replaying the group's log has to start from this one, not from the newest, or messages would be
+// judged by limits that came later.
 type birth struct {
 	Account string          `json:"account"`
 	Name    string          `json:"name"`
 	Created int64           `json:"created"`
 	Version uint64          `json:"version"`
 	Config  json.RawMessage `json:"config"`
+	// Replica is the Raft id of the replica whose log this is, Members are the first members of the group.
+	Replica uint64           `json:"replica"`
+	Members []replica.Member `json:"members"`
 }
 
-// openMeta starts the catalog from what was recovered.
+// openMeta starts the catalog from what was recovered, or founds that of a server alone. A server of a cluster without
+// catalog waits until it is founded or joined.
 func (e *Engine) openMeta() error {
-	machine := meta.New()
 	found := e.recovered[metaGroup]
 	delete(e.recovered, metaGroup)
-	if found != nil && found.Damage != nil {
+	e.meta, e.catalog = &group{id: metaGroup}, meta.New()
+	e.groups[metaGroup] = e.meta
+	e.metaReplica = e.random.Uint64()>>1 | 1
+	switch {
+	case found != nil && found.Damage != nil && !e.clustered():
 		return fmt.Errorf("the catalog of streams is damaged, restore the data directory from a copy: %w", found.Damage)
+	case found != nil && found.Damage != nil:
+		// Its replica may have promised what it no longer knows: another one takes its place.
+		e.logf(event.Error, "The catalog of streams is damaged here, it is fetched from the other servers: "+found.Damage.Error())
+		e.metaDamaged = true
+		return nil
+	case found == nil && e.clustered() && e.config.Cluster.Expected > 1:
+		return nil
+	case found == nil:
+		birth := metaBirth{Founder: e.config.Server, Replica: e.metaReplica}
+		birth.Members = []replica.Member{{ID: birth.Replica, Server: uint64(e.config.Server)}}
+		return e.startMeta(&birth, nil)
 	}
-	g := &group{id: metaGroup}
-	e.meta, e.catalog = g, machine
-	if err := e.startGroup(g, machine, found, nil); err != nil {
+	var birth metaBirth
+	if err := json.Unmarshal(found.Log.Meta, &birth); err != nil {
+		return fmt.Errorf("description of the catalog in the log: %w", err)
+	}
+	return e.startMeta(&birth, found)
+}
+
+// startMeta starts this server's replica of the catalog.
+func (e *Engine) startMeta(birth *metaBirth, found *event.Group) error {
+	initial, err := json.Marshal(birth)
+	if err != nil {
+		return err
+	}
+	if e.metaMembers, err = json.Marshal(birth.Members); err != nil {
+		return err
+	}
+	e.founder, e.metaReplica = birth.Founder, birth.Replica
+	start := starting{machine: e.catalog, found: found, initial: initial, id: birth.Replica, members: birth.Members}
+	if err := e.startGroup(e.meta, &start); err != nil {
 		return fmt.Errorf("the catalog of streams can not be loaded: %w", err)
 	}
 	return nil
 }
 
+// starting is what a replica starts from.
+type starting struct {
+	machine replica.Machine
+	found   *event.Group
+	initial []byte
+	id      uint64
+	members []replica.Member
+}
+
 // startGroup restores the machine from the group's checkpoint and starts its replica on the group's log.
-func (e *Engine) startGroup(g *group, machine replica.Machine, found *event.Group, initial []byte) error {
+func (e *Engine) startGroup(g *group, s *starting) error {
+	slices.SortFunc(s.members, func(a, b replica.Member) int { return cmp.Compare(a.ID, b.ID) })
 	config := replica.Config{
-		Group: g.id, ID: selfID, Members: []replica.Member{{ID: selfID}}, Machine: machine, Meta: initial, Boot: e.config.Boot, Load: &e.load,
-		Volatile: g.entry != nil && g.entry.Config.Storage == jsapi.MemoryStorage, Plant: e.config.Plant.Replica,
+		Group: g.id, ID: s.id, Members: s.members, Machine: s.machine, Meta: s.initial, Boot: e.config.Boot, Load: &e.load,
+		Volatile:      g.entry != nil && e.volatile(g.entry),
+		ElectionTicks: e.electionTicks(), LogTailBytes: e.config.Cluster.LogTailBytes, Plant: e.config.Plant.Replica,
+		Wanted: func(*replica.Replica) { e.wantSave(g) },
 	}
-	if found != nil {
-		config.Log = found.Log
+	if pin := e.config.Pin; pin != nil {
+		config.Pin = func(term uint64, role replica.Role) int { return pin(g.id, term, uint8(role)) }
+	}
+	if s.found != nil {
+		config.Log = s.found.Log
 		config.Meta = nil
-		mark, err := restore(machine, &found.Checkpoint)
+		mark, members, err := restore(s.machine, &s.found.Checkpoint)
 		if err != nil {
 			return err
+		}
+		if members != nil {
+			config.Members = members
 		}
 		config.Snapshot = mark
 		if err := g.complete(); err != nil {
@@ -70,10 +122,19 @@ func (e *Engine) startGroup(g *group, machine replica.Machine, found *event.Grou
 		return err
 	}
 	g.replica = r
-	e.wall = max(e.wall, machine.LastTime())
+	e.wall = max(e.wall, s.machine.LastTime())
 	e.groups[g.id] = g
 	e.order = append(e.order, g)
-	return r.Start(e)
+	if l, ok := e.early[g.id]; ok {
+		delete(e.early, g.id)
+		e.noteLeader(g, l.server, l.term)
+	}
+	if g.id == metaGroup {
+		e.openStreams()
+	}
+	r.Start(e)
+	e.awaken(g)
+	return nil
 }
 
 // complete compares the machine that a checkpoint restored with the index of messages from the same checkpoint.
@@ -87,57 +148,99 @@ func (g *group) complete() error {
 	return nil
 }
 
-// restore loads the sections of a checkpoint into a fresh machine.
-func restore(machine replica.Machine, state *checkpoint.State) (checkpoint.Mark, error) {
+// restore loads the sections of a checkpoint into a fresh machine. It returns the members of the group if the checkpoint
+// knows of other ones than the first.
+func restore(machine replica.Machine, state *checkpoint.State) (checkpoint.Mark, []replica.Member, error) {
 	if state.Index == 0 {
-		return checkpoint.Mark{}, nil
+		return checkpoint.Mark{}, nil, nil
 	}
+	var members []replica.Member
 	for i := range state.Sections {
 		section := &state.Sections[i]
-		if section.ID >= event.MembersSection {
+		if section.ID >= event.IndexSections {
 			continue
 		}
-		if err := machine.RestoreSection(section.ID, section.Data); err != nil {
-			return checkpoint.Mark{}, fmt.Errorf("section %d of the checkpoint at index %d: %w", section.ID, state.Index, err)
+		var err error
+		if section.ID == event.MembersSection {
+			members, err = replica.ParseMembers(section.Data)
+		} else {
+			err = machine.RestoreSection(section.ID, section.Data)
+		}
+		if err != nil {
+			return checkpoint.Mark{}, nil, fmt.Errorf("section %d of the checkpoint at index %d: %w", section.ID, state.Index, err)
 		}
 	}
 	if err := machine.Restored(); err != nil {
-		return checkpoint.Mark{}, fmt.Errorf("checkpoint at index %d: %w", state.Index, err)
+		return checkpoint.Mark{}, nil, fmt.Errorf("checkpoint at index %d: %w", state.Index, err)
 	}
 	machine.MarkClean()
-	return checkpoint.Mark{Index: state.Index, Term: state.Term}, nil
+	return checkpoint.Mark{Index: state.Index, Term: state.Term}, members, nil
 }
 
-// openStreams opens the group of every stream of the catalog once the catalog serves, and ends the groups of streams
-// whose deletion was committed before the server stopped.
+// openStreams opens the streams that the catalog knows from its checkpoint; the others come as its log is applied.
 func (e *Engine) openStreams() {
 	for _, entry := range e.catalog.All() {
 		e.openStream(entry)
 	}
-	for _, id := range slices.Sorted(maps.Keys(e.recovered)) {
-		e.endLog(id)
-	}
-	e.recovered = nil
-	e.opened = true
 }
 
-// openStream starts the group of a stream of the catalog.
-func (e *Engine) openStream(entry *meta.Stream) {
-	g := &group{id: wal.GroupID(entry.Group), entry: entry, account: e.accountNamed[entry.Account]}
-	found := e.recovered[g.id]
-	delete(e.recovered, g.id)
-	if entry.Config.Storage == jsapi.MemoryStorage {
-		found = nil
-	}
-	err := e.startStream(g, found)
-	if err == nil {
+// becomeCurrent ends, once the catalog is known to be as new as that of its leader, the groups that this server has and
+// should not have: streams that were deleted, or moved away, while it was down.
+func (e *Engine) becomeCurrent() {
+	if e.opened || e.asking || e.meta == nil || e.meta.replica == nil {
 		return
 	}
-	g.damaged = err
+	e.asking = true
+	e.meta.replica.Read(func(ok bool) {
+		e.asking = false
+		if !ok || e.opened {
+			return
+		}
+		for _, id := range slices.Sorted(maps.Keys(e.recovered)) {
+			e.endLog(id)
+		}
+		e.recovered = nil
+		e.opened = true
+	})
+	if e.meta.replica.Dirty() {
+		e.markDirty(e.meta)
+	}
+}
+
+// openStream makes a stream of the catalog known here, and starts its replica if this server is to have one.
+func (e *Engine) openStream(entry *meta.Stream) {
+	g := &group{id: wal.GroupID(entry.Group), entry: entry, account: e.accountNamed[entry.Account]}
 	e.groups[g.id] = g
 	e.byName[streamKey{entry.Account, entry.Name}] = g
-	e.logf(event.Error, fmt.Sprintf("Stream '%s > %s' is not available, its data is left as it is: %v",
-		entry.Account, entry.Name, err))
+	if _, ok := entry.On(uint64(e.config.Server)); ok || len(entry.Replicas) == 0 {
+		e.startHere(g)
+		return
+	}
+	if l, ok := e.early[g.id]; ok {
+		delete(e.early, g.id)
+		e.noteLeader(g, l.server, l.term)
+	}
+	if g.account != nil {
+		e.capture(g)
+	}
+}
+
+// startHere starts this server's replica of a stream from what was recovered.
+func (e *Engine) startHere(g *group) {
+	found := e.recovered[g.id]
+	delete(e.recovered, g.id)
+	if e.volatile(g.entry) {
+		found = nil
+	}
+	if err := e.startStream(g, found); err != nil {
+		if e.clustered() && g.account != nil && g.account.limits != nil {
+			e.fence(g, err)
+			return
+		}
+		g.damaged = err
+		e.logf(event.Error, fmt.Sprintf("Stream '%s > %s' is not available, its data is left as it is: %v",
+			g.entry.Account, g.entry.Name, err))
+	}
 }
 
 func (e *Engine) startStream(g *group, found *event.Group) error {
@@ -147,82 +250,145 @@ func (e *Engine) startStream(g *group, found *event.Group) error {
 	case found != nil && found.Damage != nil:
 		return found.Damage
 	}
-	initial, first, err := e.birthOf(g.entry, found)
+	first, err := e.birthOf(g.entry, found)
 	if err != nil {
 		return err
 	}
-	g.stream = stream.New(stream.Options{
-		Account: g.entry.Account, Name: g.entry.Name, Config: first.config, ConfigVersion: first.version,
-		Created: g.entry.Created, Incarnation: g.entry.Group, Plant: e.config.Plant.Stream,
-	})
-	g.index = msgstore.NewIndex(msgstore.IndexOptions{
-		BlockBytes: e.config.JetStream.BlockBytes, Volatile: g.entry.Config.Storage == jsapi.MemoryStorage,
-		Compress: g.entry.Config.Compression != jsapi.NoCompression,
-	})
+	if found != nil && first.stale {
+		// What is left of a replica that the group has given up.
+		e.endLog(g.id)
+		found = nil
+	}
+	g.stream = stream.New(e.streamOptions(g.entry, first.config, first.version))
+	g.index = e.newIndex(g.entry)
 	if found != nil {
 		g.index.Restore(found.NextBlock, found.Blocks)
 	}
-	if err := e.startGroup(g, g.stream, found, initial); err != nil {
+	start := starting{machine: g.stream, found: found, initial: first.data, id: first.replica, members: first.members}
+	if err := e.startGroup(g, &start); err != nil {
 		return err
 	}
-	e.byName[streamKey{g.entry.Account, g.entry.Name}] = g
 	e.capture(g)
 	return nil
 }
 
-type firstConfig struct {
+// beginning is what a stream's machine and replica begin with.
+type beginning struct {
 	config  *jsapi.StreamConfig
 	version uint64
+	replica uint64
+	members []replica.Member
+	data    []byte // of the log
+	stale   bool   // what the log holds belongs to an earlier replica
 }
 
-// birthOf returns the entry that the stream's machine starts from, and its bytes for the log.
-func (e *Engine) birthOf(entry *meta.Stream, found *event.Group) ([]byte, firstConfig, error) {
-	if found == nil || len(found.Log.Meta) == 0 {
-		b := birth{Account: entry.Account, Name: entry.Name, Created: entry.Created, Version: entry.Version, Config: entry.JSON}
-		data, err := json.Marshal(&b)
-		return data, firstConfig{entry.Config, entry.Version}, err
+// aloneID is the Raft id of the replica of a stream in a catalog that knows no servers.
+const aloneID = 1
+
+// birthOf returns what the stream's machine starts from: what the log says, or the catalog's entry when it says nothing.
+func (e *Engine) birthOf(entry *meta.Stream, found *event.Group) (beginning, error) {
+	mine := uint64(aloneID)
+	if r, ok := entry.On(uint64(e.config.Server)); ok {
+		mine = r.ID
 	}
-	var b birth
-	if err := json.Unmarshal(found.Log.Meta, &b); err != nil {
-		return nil, firstConfig{}, fmt.Errorf("description of the group in the log: %w", err)
+	if found != nil && len(found.Log.Meta) > 0 {
+		var b birth
+		if err := json.Unmarshal(found.Log.Meta, &b); err != nil {
+			return beginning{}, fmt.Errorf("description of the group in the log: %w", err)
+		}
+		if b.Account != entry.Account || b.Name != entry.Name || b.Created != entry.Created {
+			return beginning{}, fmt.Errorf("the log holds stream '%s > %s' in the place of '%s > %s'",
+				b.Account, b.Name, entry.Account, entry.Name)
+		}
+		if b.Replica == mine {
+			config, err := jsapi.ParseStreamConfig(b.Config)
+			if err != nil {
+				return beginning{}, fmt.Errorf("configuration of the stream in the log: %w", err)
+			}
+			return beginning{config, b.Version, mine, b.Members, found.Log.Meta, false}, nil
+		}
 	}
-	if b.Account != entry.Account || b.Name != entry.Name || b.Created != entry.Created {
-		return nil, firstConfig{}, fmt.Errorf("the log holds stream '%s > %s' in the place of '%s > %s'",
-			b.Account, b.Name, entry.Account, entry.Name)
+	b := birth{Account: entry.Account, Name: entry.Name, Created: entry.Created, Version: 1, Config: entry.BirthJSON, Replica: mine}
+	for _, r := range entry.Birth {
+		b.Members = append(b.Members, replica.Member{ID: r.ID, Server: r.Server})
+	}
+	if len(b.Members) == 0 {
+		b.Members = []replica.Member{{ID: aloneID, Server: uint64(e.config.Server)}}
 	}
 	config, err := jsapi.ParseStreamConfig(b.Config)
 	if err != nil {
-		return nil, firstConfig{}, fmt.Errorf("configuration of the stream in the log: %w", err)
+		return beginning{}, fmt.Errorf("first configuration of the stream: %w", err)
 	}
-	return found.Log.Meta, firstConfig{config, b.Version}, nil
+	data, err := json.Marshal(&b)
+	return beginning{config, 1, mine, b.Members, data, found != nil}, err
 }
 
 // catalogApplied carries out what an entry of the catalog asks of the groups.
 func (e *Engine) catalogApplied(effects *effect.List) {
-	if !e.opened {
-		if e.meta.replica.Serving() {
-			e.openStreams()
-		}
-		return
-	}
 	for i := range effects.Effects {
 		f := &effects.Effects[i]
+		g := e.groups[wal.GroupID(f.Group)]
 		switch f.Kind {
 		case effect.GroupCreated:
 			e.openStream(e.catalog.ByGroup(f.Group))
 		case effect.GroupUpdated:
-			g := e.groups[wal.GroupID(f.Group)]
 			g.entry = e.catalog.ByGroup(f.Group)
 			e.followCatalog(g)
+			if g.replica == nil && g.account != nil && g.damaged == nil {
+				e.capture(g)
+			}
+		case effect.GroupPlaced, effect.GroupSettled:
+			e.placed(g, e.catalog.ByGroup(f.Group))
 		case effect.GroupDeleted:
-			e.endStream(e.groups[wal.GroupID(f.Group)])
+			e.endStream(g)
+		case effect.ServerRegistered, effect.ServerRemoved:
+			e.awaken(e.meta)
 		}
 	}
+	e.becomeCurrent()
+}
+
+// placed follows a change of where a stream's replicas are: this server begins one, goes on, or gives up what the group has
+// already removed.
+func (e *Engine) placed(g *group, entry *meta.Stream) {
+	g.entry = entry
+	mine, here := entry.On(uint64(e.config.Server))
+	switch {
+	case g.replica != nil && (!here || g.replica.ID() != mine.ID):
+		e.giveUp(g)
+		g.damaged = nil
+		if here {
+			e.startHere(g)
+		} else if g.account != nil {
+			e.capture(g)
+		}
+	case g.replica == nil && here:
+		if g.damaged != nil && mine.ID == g.damagedID {
+			return // it waits for another replica
+		}
+		if g.damaged != nil {
+			e.endLog(g.id)
+			g.damaged = nil
+		}
+		e.startHere(g)
+	default:
+		e.awaken(g)
+	}
+}
+
+// giveUp ends this server's replica of a stream that others hold on to, and removes its files.
+func (e *Engine) giveUp(g *group) {
+	e.release(g)
+	e.lostLead(g)
+	e.endReplica(g)
+	g.replica, g.stream, g.index = nil, nil, nil
+	g.saving, g.moved, g.firstUnsaved, g.rewriting = false, false, 0, false
+	e.endLog(g.id)
 }
 
 // followCatalog proposes the catalog's configuration to a stream that has an older one.
 func (e *Engine) followCatalog(g *group) {
-	if g.damaged != nil || !g.replica.Serving() || g.stream.ConfigVersion() >= g.entry.Version || g.following >= g.entry.Version {
+	if g.damaged != nil || !g.leads() || g.stream.ConfigVersion() >= g.entry.Version || g.following >= g.entry.Version {
 		return
 	}
 	g.following = g.entry.Version
@@ -236,23 +402,28 @@ func (e *Engine) endStream(g *group) {
 	if e.byName[key] == g {
 		delete(e.byName, key)
 	}
-	if g.damaged == nil {
-		e.release(g)
+	e.release(g)
+	if g.replica != nil {
 		e.desk.StreamDeleted(e.now.Mono, uint64(g.id)) // while the group can still be sent for
 	}
 	delete(e.groups, g.id)
-	if g.damaged == nil {
-		g.replica.Retire()
-		e.cached -= g.cached
-		e.unwritten -= g.unwritten
-		for i, other := range e.order {
-			if other == g {
-				e.order = append(e.order[:i], e.order[i+1:]...)
-				break
-			}
-		}
+	if g.replica == nil && g.damaged == nil {
+		return
 	}
+	e.endReplica(g)
 	e.endLog(g.id)
+}
+
+// endReplica takes the replica of a group out of everything that drives it.
+func (e *Engine) endReplica(g *group) {
+	if g.replica == nil {
+		return
+	}
+	g.replica.Retire()
+	e.cached -= g.cached
+	e.unwritten -= g.unwritten
+	g.cached, g.unwritten = 0, 0
+	e.order = slices.DeleteFunc(e.order, func(other *group) bool { return other == g })
 }
 
 // endLog ends a group in the log and removes its files.

@@ -39,12 +39,18 @@ type Config struct {
 	// Observe, when it is not nil, is told of every applied entry: its group, its index, and how to compute the digest
 	// of the group's state. It is for the simulator, which compares the states of one index.
 	Observe func(group wal.GroupID, index uint64, digest func() uint64)
+	// Roles, when it is not nil, is told when a replica here leads its group, or no longer, or knows another leader. It is
+	// for the simulator.
+	Roles func(r *replica.Replica)
 	// Process completes what clients of the system account are told; nil leaves it at what the engine knows.
 	Process Process
 	// Server is the identity of the data directory; not 0 with JetStream.
 	Server event.ServerID
 	// Cluster says which cluster the server is a part of; its zero value: none.
 	Cluster Cluster
+	// Pin, when it is not nil, decides how many ticks a replica waits before it campaigns: at least ElectionTicks and less
+	// than twice that. It is for the simulator; production leaves it to Raft.
+	Pin func(group wal.GroupID, term uint64, role uint8) int
 	// Plant holds deliberate faults for the simulator; empty in production.
 	Plant Plant
 }

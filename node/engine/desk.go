@@ -80,7 +80,7 @@ func (e *Engine) readAgain() {
 func (d *desk) Propose(id uint64, c *command.Command) bool {
 	e := (*Engine)(d)
 	g := d.groups[wal.GroupID(id)]
-	if g == nil || !g.replica.Serving() || e.refusesProposals(g) != nil {
+	if g == nil || !g.leads() || e.refusesProposals(g) != nil {
 		return false
 	}
 	var done func(*effect.Effect)
@@ -201,7 +201,7 @@ func (e *Engine) deliverable(g *group, ours bool, f *effect.Effect) {
 type flowControls Engine
 
 // Deliver tells the desk that a client has processed what came before the request.
-func (f *flowControls) Deliver(_ *route.Sub, m *route.Message) bool {
+func (f *flowControls) Deliver(sub *route.Sub, m *route.Message) bool {
 	e := (*Engine)(f)
-	return e.desk.FlowControl(e.now.Mono, m.Subject)
+	return e.flowControl(e.servedBy(sub), m, 0)
 }

@@ -51,23 +51,32 @@ type Engine struct {
 	spare        [][]byte           // buffers for their output
 
 	// JetStream; desk and api are nil without it.
-	api       *api.API
-	desk      *delivery.Desk
-	catalog   *meta.Machine
-	meta      *group // of the catalog
-	groups    map[wal.GroupID]*group
-	order     []*group // every group with a replica, in the order of their start
-	byName    map[streamKey]*group
-	recovered map[wal.GroupID]*event.Group // not yet claimed by the catalog
-	opened    bool                         // the groups of the catalog have been started
-	unsettled bool                         // the step left something to the next, which has to come at once
+	api     *api.API
+	desk    *delivery.Desk
+	catalog *meta.Machine
+	meta    *group // of the catalog
+	// founder is the server that founded the catalog, 0 as long as this server has no replica of it; metaReplica is the
+	// Raft id of its replica; metaMembers are the members at the founding, in JSON.
+	founder     event.ServerID
+	metaReplica uint64
+	metaMembers []byte
+	metaDamaged bool // what the disk holds of the catalog is not usable
+	asking      bool // whether the catalog is current is being asked
+	groups      map[wal.GroupID]*group
+	order       []*group // every group with a replica, in the order of their start
+	byName      map[streamKey]*group
+	recovered   map[wal.GroupID]*event.Group // not yet claimed by the catalog
+	opened      bool                         // the groups of the catalog have been started
+	unsettled   bool                         // the step left something to the next, which has to come at once
 
 	interests
+	transfers
 	peering
 	appending
 	reading
 	checkpointing
 	watching
+	ticking
 }
 
 // New starts an engine on what storage recovered. What it asks for at once is in out; it serves streams once the
@@ -91,6 +100,13 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		reading:       reading{fetches: map[event.Ticket]fetching{}},
 		checkpointing: checkpointing{saves: map[event.Ticket]saving{}},
 		watching:      watching{watches: map[watchKey]*route.Watch{}, watchers: map[uint64]watchKey{}},
+		transfers: transfers{
+			partReads: map[event.Ticket]partRead{}, pins: map[event.Ticket]*sending{}, stagings: map[event.Ticket]*receiving{},
+		},
+		peering: peering{
+			peerOf: map[event.ServerID]*peer{}, early: map[wal.GroupID]lead{}, registering: map[uint64]int64{},
+			origins: map[origin]event.ServerID{},
+		},
 	}
 	e.openAccounts()
 	e.counters.start, e.counters.pastOf = now, map[string]*monitor.Tenant{}
@@ -111,6 +127,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	if err := e.openMeta(); err != nil {
 		return nil, err
 	}
+	e.armTicks()
 	e.Finish(now, out)
 	return e, nil
 }
@@ -150,6 +167,12 @@ func (e *Engine) Step(now event.Time, in *event.Input, out *event.Outputs) {
 		e.lameDuck()
 	case event.Shutdown:
 		e.shutdown()
+	case event.PeerUp:
+		e.peerUp(in)
+	case event.PeerDown:
+		e.peerDown(in.Peer)
+	case event.FromPeer:
+		e.fromPeer(in)
 	default:
 		assert.Unreachable("kind of input", uint64(in.Kind))
 	}
@@ -173,6 +196,12 @@ func (e *Engine) done(c *event.Completion) {
 		e.saved(c)
 	case event.Rewrite:
 		e.rewritten(c)
+	case event.Pin:
+		e.pinned(c)
+	case event.ReadPart:
+		e.partWasRead(c)
+	case event.Stage, event.StagePart, event.Install:
+		e.staged(c)
 	case event.Drop:
 		if c.Err != nil {
 			e.logf(event.Error, fmt.Sprintf("Files of the deleted group %d are left behind: %v", c.Group, c.Err))
@@ -193,10 +222,14 @@ func (e *Engine) Finish(now event.Time, out *event.Outputs) {
 		e.flushFetches(out)
 		e.flushSaves(out)
 		e.flushRewrites(out)
+		out.Storage = append(out.Storage, e.transferOp...)
+		clear(e.transferOp)
+		e.transferOp = e.transferOp[:0]
 		out.Storage = append(out.Storage, e.drops...)
 		clear(e.drops)
 		e.drops = e.drops[:0]
 	}
+	e.flushPeers(out)
 	e.flushClients(out)
 	out.Logs = append(out.Logs, e.logs...)
 	clear(e.logs)

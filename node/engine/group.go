@@ -5,6 +5,7 @@ import (
 	"weir/disk/wal"
 	"weir/model/meta"
 	"weir/model/stream"
+	"weir/node/event"
 	"weir/node/replica"
 	"weir/node/route"
 )
@@ -12,13 +13,14 @@ import (
 // metaGroup is the Raft group of the catalog.
 const metaGroup wal.GroupID = 1
 
-// selfID is the Raft id of the only replica of a group on a single server.
-const selfID = 1
-
-// group is one Raft group on this node: the catalog, or a stream with the index of its messages.
+// group is one Raft group that this server knows: the catalog, or a stream with the index of its messages. A stream that
+// other servers hold has no replica here.
 type group struct {
 	id      wal.GroupID
 	replica *replica.Replica
+	// leader is the server that led the group last, in leaderTerm; 0: not known.
+	leader     event.ServerID
+	leaderTerm uint64
 	// entry is the catalog's newest word about the stream, stream its machine and index the places of its messages; all
 	// nil for the catalog.
 	entry  *meta.Stream
@@ -52,10 +54,20 @@ type group struct {
 	started   bool         // the group has served since the start of the process
 	following uint64       // the configuration version that is proposed to the stream
 	damaged   error        // why the stream is not available
+
+	installing             bool // a snapshot takes the place of its state: nothing more is written of that
+	lastDigest, toldDigest digestAt
+
+	damagedID     uint64 // Raft id of the replica that is damaged
+	replacing     int64  // until when the catalog is not asked again for another replica
+	awake         bool   // in Engine.awake: Raft ticks drive it
+	idleTicks     int    // how many ticks it has had nothing to do
+	settling      uint64 // the placement that the catalog is told to be reached
+	settlingUntil int64  // until when it is not told again
 }
 
 // durable reports whether the group's messages are on the disk.
-func (g *group) durable() bool { return !g.replica.Volatile() }
+func (g *group) durable() bool { return g.replica != nil && !g.replica.Volatile() }
 
 // markDirty notes that the group has commands to propose at the end of the step.
 func (e *Engine) markDirty(g *group) {

@@ -17,7 +17,15 @@ type ingest Engine
 func (i *ingest) Deliver(sub *route.Sub, m *route.Message) bool {
 	e := (*Engine)(i)
 	g := e.groups[groupID(sub.Handler)]
-	if g == nil || g.replica == nil {
+	return g != nil && e.publish(g, m, 0)
+}
+
+// publish proposes a message to its stream, here or at the server that leads it. It reports false when there is none.
+func (e *Engine) publish(g *group, m *route.Message, hops uint64) bool {
+	if e.clustered() && g.damaged == nil && !g.leads() {
+		return e.forwardPublish(g, m, hops)
+	}
+	if g.replica == nil && g.damaged == nil {
 		return false
 	}
 	if refused := e.refusesProposals(g); refused != nil {
@@ -77,10 +85,14 @@ func (e *Engine) pubAckError(g *group, reply []byte, refused *jsapi.Error) {
 	g.account.send(reply, nil, e.scratch)
 }
 
-// capture subscribes a stream's group to the stream's subjects.
+// capture subscribes a stream's group to the stream's subjects, also when other servers hold the stream.
 func (e *Engine) capture(g *group) {
 	e.release(g)
-	for _, pattern := range g.stream.Config().Subjects {
+	config := g.entry.Config
+	if g.stream != nil {
+		config = g.stream.Config()
+	}
+	for _, pattern := range config.Subjects {
 		sub := &route.Sub{Receiver: (*ingest)(e), Pattern: pattern, Handler: uint64(g.id), Home: true}
 		g.account.routes.Subscribe(sub)
 		g.captures = append(g.captures, sub)

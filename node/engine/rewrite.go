@@ -25,7 +25,7 @@ func (e *Engine) flushRewrites(out *event.Outputs) {
 	for i, g := range e.copies {
 		e.copies[i] = nil
 		g.rewriteDue = false
-		if e.groups[g.id] != g {
+		if e.groups[g.id] != g || g.index == nil || g.installing {
 			continue
 		}
 		e.keep(g, out)

@@ -7,6 +7,7 @@ import (
 	"weir/disk/msgstore"
 	"weir/disk/wal"
 	"weir/node/event"
+	"weir/node/replica"
 )
 
 // logBytesRatio is how far the log may run ahead of what a group has in it, in sizes of CheckpointBytes: a group at rest
@@ -25,8 +26,9 @@ type checkpointing struct {
 
 // saving is a checkpoint under way.
 type saving struct {
-	group *group
-	save  event.Checkpoint
+	group   *group
+	replica *replica.Replica
+	save    event.Checkpoint
 }
 
 // SavesMax bounds the checkpoints under way: reads of the disk are behind them, and when many groups want one they take
@@ -41,7 +43,7 @@ func (e *Engine) flushSaves(out *event.Outputs) {
 		g := e.due[n]
 		n++
 		g.saveDue = false
-		if e.groups[g.id] != g || g.saving || g.damaged != nil || g.replica.UnsavedBytes() == 0 && !g.moved {
+		if e.groups[g.id] != g || g.replica == nil || g.saving || g.installing || g.damaged != nil || g.replica.UnsavedBytes() == 0 && !g.moved {
 			continue
 		}
 		g.saving, g.moved, g.firstUnsaved = true, false, 0
@@ -52,7 +54,7 @@ func (e *Engine) flushSaves(out *event.Outputs) {
 			save.Blocks = g.index.Blocks(nil)
 		}
 		ticket := e.ticket()
-		e.saves[ticket] = saving{g, save}
+		e.saves[ticket] = saving{g, g.replica, save}
 		out.Storage = append(out.Storage, event.Op{Kind: event.Save, Ticket: ticket, Group: g.id, Save: save})
 	}
 	rest := copy(e.due, e.due[n:])
@@ -116,10 +118,10 @@ func (e *Engine) saved(c *event.Completion) {
 	}
 	delete(e.saves, c.Ticket)
 	g := s.group
-	g.saving = false
-	if e.groups[g.id] != g {
+	if e.groups[g.id] != g || g.replica != s.replica {
 		return
 	}
+	g.saving = false
 	if c.Err != nil {
 		g.replica.SnapshotFailed(machineSections(s.save.Update))
 		if g.index != nil {
@@ -132,6 +134,7 @@ func (e *Engine) saved(c *event.Completion) {
 	}
 	g.saveFailed = nil
 	g.replica.SnapshotSaved()
+	e.savedForSending(g)
 	e.wantRewrite(g)
 	e.appendOnly(wal.Write{Group: g.id, Compact: s.save.Update.Index})
 }
@@ -189,7 +192,7 @@ func (e *Engine) settleResting() {
 	still := e.active[:0]
 	for _, g := range e.active {
 		switch {
-		case e.groups[g.id] != g:
+		case e.groups[g.id] != g || g.replica == nil:
 		case e.now.Mono-g.lastActive < restNanos:
 			still = append(still, g)
 			continue

@@ -29,6 +29,7 @@ const (
 	restTimer
 	lazyTimer
 	unreadableTimer
+	tickTimer
 )
 
 // Before orders by time; what comes at one time has an order of its own, so that runs can be repeated.
@@ -86,6 +87,8 @@ func (e *Engine) fire() {
 			e.retryAppends()
 		case restTimer:
 			e.settleResting()
+		case tickTimer:
+			e.tick()
 		case unreadableTimer:
 			e.readAgain()
 		case lazyTimer:

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"weir/disk/wal"
+	"weir/model/jsapi"
+	"weir/model/meta"
+	"weir/node/event"
+	"weir/node/replica"
+	"weir/transport/peerwire"
+)
+
+// The catalog of a cluster is founded once, by one server: the one with the first name among all that were configured,
+// when every one of them is there and none has a catalog. It begins alone, and the others join as any server does later:
+// they are invited by the leader, begin a replica of their own, are registered in the catalog, and become members by
+// changes of membership. Nobody else decides who is a member, so that two catalogs can not arise from one configuration.
+
+// metaBirth is what the log keeps about the group of the catalog.
+type metaBirth struct {
+	// Founder is the server that founded the catalog.
+	Founder event.ServerID `json:"founder,string"`
+	// Replica is the Raft id of this server's replica.
+	Replica uint64 `json:"replica,string"`
+	// Members are the members at the founding.
+	Members []replica.Member `json:"members"`
+}
+
+// foundOrJoin founds the catalog if that is this server's part.
+func (e *Engine) foundOrJoin() {
+	if e.desk == nil || !e.clustered() || e.meta.replica != nil || len(e.peers)+1 < e.config.Cluster.Expected {
+		return
+	}
+	for _, p := range e.peers {
+		if !p.hello.JetStream {
+			continue
+		}
+		if p.hello.Catalog != 0 || p.hello.Expected > len(e.peers)+1 {
+			return // to be invited, or others are still expected
+		}
+		if p.hello.Name < e.config.ServerName {
+			return
+		}
+	}
+	e.found()
+}
+
+// found founds the catalog with this server as its only member.
+func (e *Engine) found() {
+	birth := metaBirth{Founder: e.config.Server, Replica: e.metaReplica}
+	birth.Members = []replica.Member{{ID: e.metaReplica, Server: uint64(e.config.Server)}}
+	if err := e.startMeta(&birth, nil); err != nil {
+		e.logf(event.Error, "The catalog of streams can not be founded: "+err.Error())
+		return
+	}
+	if e.clustered() {
+		e.logf(event.Info, fmt.Sprintf("JetStream cluster %q is founded by this server", e.config.Cluster.Name))
+		e.introduce()
+	}
+}
+
+// introduce tells the other servers what has changed about this one.
+func (e *Engine) introduce() {
+	body := e.helloBody()
+	for _, p := range e.peers {
+		e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.Join, Payload: body})
+	}
+}
+
+// helloBody is the introduction of this server for those that have a session with it.
+func (e *Engine) helloBody() []byte {
+	hello := e.Hello()
+	hello.User, hello.Password = "", ""
+	return jsapi.AppendJSON(nil, &hello)
+}
+
+// inviteServers invites servers without a catalog, and registers those that have begun a replica. Only the leader of the
+// catalog does.
+func (e *Engine) inviteServers() {
+	if e.desk == nil || e.meta == nil || !e.meta.leads() {
+		return
+	}
+	e.register(e.ownServer())
+	for _, p := range e.peers {
+		switch {
+		case !p.hello.JetStream:
+		case p.hello.Catalog == 0:
+			e.invite(p)
+		case p.hello.Catalog != e.founder:
+			if !p.foreign {
+				p.foreign = true
+				e.logf(event.Error, fmt.Sprintf("Server %q belongs to another JetStream cluster; remove its data directory to have it join this one",
+					p.hello.Name))
+			}
+		default:
+			e.register(serverOf(p.hello))
+		}
+	}
+}
+
+func serverOf(h *peerwire.Hello) meta.Server {
+	return meta.Server{
+		ID: uint64(h.ID), Replica: h.Replica, Name: h.Name, Cluster: h.Cluster, Tags: h.Tags, StoreMax: h.StoreMax, MemoryMax: h.MemoryMax,
+	}
+}
+
+func (e *Engine) ownServer() meta.Server {
+	h := e.Hello()
+	return serverOf(&h)
+}
+
+// register has a server entered in the catalog unless it is, as it is.
+func (e *Engine) register(s meta.Server) {
+	if known := e.catalog.Server(s.ID); known != nil && (known.Removed || known.Same(&s)) {
+		return
+	}
+	if e.refusesProposals(e.meta) != nil || e.registering[s.ID] > e.now.Mono {
+		return
+	}
+	e.registering[s.ID] = e.now.Mono + retryNanos
+	view := e.clusterView(0)
+	c := view.Register(&s)
+	e.meta.replica.Propose(&c, nil)
+	e.markDirty(e.meta)
+}
+
+// invite asks a server to begin a replica of the catalog.
+func (e *Engine) invite(p *peer) {
+	body := e.helloBody()
+	e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.Join, Flag: true, Payload: body, Extra: e.metaMembers})
+}
+
+// introduced takes what another server says about itself, and its invitation.
+func (e *Engine) introduced(p *peer, f *peerwire.Frame) error {
+	hello := &peerwire.Hello{}
+	if err := json.Unmarshal(f.Payload, hello); err != nil {
+		return fmt.Errorf("%w: introduction: %w", peerwire.ErrMalformed, err)
+	}
+	if err := hello.Check(); err != nil {
+		return err
+	}
+	if hello.ID != p.id {
+		return fmt.Errorf("%w: introduction of another server", peerwire.ErrMalformed)
+	}
+	p.hello = hello
+	if !f.Flag || e.desk == nil || e.meta.replica != nil || hello.Catalog == 0 {
+		return nil
+	}
+	birth := metaBirth{Founder: hello.Catalog, Replica: e.metaReplica}
+	if err := json.Unmarshal(f.Extra, &birth.Members); err != nil {
+		return fmt.Errorf("%w: members of the catalog: %w", peerwire.ErrMalformed, err)
+	}
+	if err := e.startMeta(&birth, nil); err != nil {
+		e.logf(event.Error, "The catalog of streams can not be joined: "+err.Error())
+		return nil
+	}
+	e.introduce()
+	return nil
+}
+
+// clusterView is what this server sees of the cluster, for commands of the catalog. leader is the group whose leader they
+// should know; 0: none.
+func (e *Engine) clusterView(leader uint64) meta.View {
+	v := meta.View{Cluster: e.config.Cluster.Name, Online: []uint64{uint64(e.config.Server)}}
+	for _, p := range e.peers {
+		if !p.silent {
+			v.Online = append(v.Online, uint64(p.id))
+		}
+	}
+	if g := e.groups[wal.GroupID(leader)]; g != nil && leader != 0 {
+		v.Leader = uint64(e.leaderOf(g.id))
+	}
+	return v
+}

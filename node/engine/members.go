@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"slices"
+
+	"weir/model/command"
+	"weir/model/meta"
+	"weir/node/event"
+	"weir/node/replica"
+	"weir/transport/peerwire"
+)
+
+// The catalog says which servers should hold a group; the group's own log says which do. The leader of the group brings
+// the second to the first, one change of membership at a time: a new replica learns, votes once it has caught up, and
+// replicas that are no longer wanted leave last. Then the catalog is told, and the servers that left drop their files.
+
+// wantedMembers appends the members that a group should have.
+func (e *Engine) wantedMembers(g *group, dst []replica.Member) []replica.Member {
+	if g == e.meta {
+		for _, s := range e.catalog.Servers() {
+			dst = append(dst, replica.Member{ID: s.Replica, Server: s.ID})
+		}
+		return dst
+	}
+	for _, r := range g.entry.Replicas {
+		dst = append(dst, replica.Member{ID: r.ID, Server: r.Server})
+	}
+	return dst
+}
+
+// unreconciled reports whether the group's members are not what the catalog wants, as far as this server knows.
+func (e *Engine) unreconciled(g *group) bool {
+	if g != e.meta && !g.entry.IsSettled() {
+		return true
+	}
+	want := e.wantedMembers(g, e.wantedSpare[:0])
+	e.wantedSpare = want
+	have := g.replica.Members()
+	if len(have) != len(want) {
+		return true
+	}
+	for _, m := range have {
+		if m.Learner || !hasMember(want, m.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasMember(members []replica.Member, id uint64) bool {
+	return slices.ContainsFunc(members, func(m replica.Member) bool { return m.ID == id })
+}
+
+// reconcile takes one step, if this server leads the group.
+func (e *Engine) reconcile(g *group) {
+	if !g.leads() || g.damaged != nil || e.full != nil || e.failure != nil || !e.unreconciled(g) {
+		return
+	}
+	want := e.wantedMembers(g, nil)
+	if g == e.meta && len(want) == 0 {
+		return // the catalog knows no server yet
+	}
+	have := g.replica.Members()
+	voting := 0
+	for _, w := range want {
+		at := slices.IndexFunc(have, func(m replica.Member) bool { return m.ID == w.ID })
+		switch {
+		case at < 0:
+			if g == e.meta && e.peerOf[event.ServerID(w.Server)] == nil && event.ServerID(w.Server) != e.config.Server {
+				continue // it joins when it is there
+			}
+			w.Learner = true
+			e.changeMembers(g, replica.Change{Kind: replica.AddLearner, Member: w})
+			return
+		case have[at].Learner:
+			if e.caughtUp(g, w.ID) {
+				e.changeMembers(g, replica.Change{Kind: replica.Promote, Member: w})
+				return
+			}
+		default:
+			voting++
+		}
+	}
+	if voting < len(want) && !e.hopeless(g, want, have) {
+		return // the others leave once the new ones vote
+	}
+	for _, m := range have {
+		if hasMember(want, m.ID) {
+			continue
+		}
+		if m.ID == g.replica.ID() {
+			e.handOver(g, want)
+			return
+		}
+		e.changeMembers(g, replica.Change{Kind: replica.Remove, Member: m})
+		return
+	}
+	if g != e.meta && !g.entry.IsSettled() && voting == len(want) && g.replica.MembersDurable() {
+		e.settlePlacement(g)
+	}
+}
+
+// caughtUpEntries is how many entries a learner may lack when it becomes a voter.
+const caughtUpEntries = 16
+
+// caughtUp reports whether a learner has what the group has, so that its vote does not hold the group up.
+func (e *Engine) caughtUp(g *group, id uint64) bool {
+	p, ok := g.replica.Progress(id)
+	return ok && p.Active && p.State == replica.Replicating && p.Match+caughtUpEntries >= g.replica.Commit()
+}
+
+// hopeless reports whether members that are not wanted leave although not all wanted ones vote: a server of the catalog
+// was replaced or removed, and the ones that vote are a majority of what is wanted.
+func (e *Engine) hopeless(g *group, want, have []replica.Member) bool {
+	voting := 0
+	for _, m := range have {
+		if !m.Learner && hasMember(want, m.ID) {
+			voting++
+		}
+	}
+	return g == e.meta && voting > len(want)/2
+}
+
+func (e *Engine) changeMembers(g *group, c replica.Change) {
+	// A change that is refused, because another is under way, is proposed again at a later tick.
+	_ = g.replica.ChangeMembers(c, e)
+}
+
+// handOver gives the leadership of a group to a member that stays.
+func (e *Engine) handOver(g *group, want []replica.Member) {
+	if to := e.successor(g, want, 0); to != 0 {
+		g.replica.Transfer(to, e)
+	}
+}
+
+// successor is the voter among the members that is most up to date and whose server has a session; 0 without one. With
+// preferred, it is that server or nobody.
+func (e *Engine) successor(g *group, among []replica.Member, preferred event.ServerID) uint64 {
+	var best, bestMatch uint64
+	for _, m := range among {
+		server := event.ServerID(m.Server)
+		own, ok := g.replica.Member(m.ID)
+		if !ok || own.Learner || m.ID == g.replica.ID() || e.peerOf[server] == nil || preferred != 0 && server != preferred {
+			continue
+		}
+		progress, _ := g.replica.Progress(m.ID)
+		if progress.Active && (best == 0 || progress.Match > bestMatch) {
+			best, bestMatch = m.ID, progress.Match
+		}
+	}
+	return best
+}
+
+// settlePlacement tells the catalog that the group has the members that it should have.
+func (e *Engine) settlePlacement(g *group) {
+	if g.settling == g.entry.Placement && e.now.Mono < g.settlingUntil {
+		return
+	}
+	g.settling, g.settlingUntil = g.entry.Placement, e.now.Mono+retryNanos
+	c := meta.Settled(g.entry.Group, g.entry.Placement)
+	e.proposeMeta(&c)
+}
+
+// proposeMeta proposes a command to the catalog, wherever it is led. Nobody waits: who needs the change looks again.
+func (e *Engine) proposeMeta(c *command.Command) {
+	if e.meta.leads() {
+		if e.refusesProposals(e.meta) == nil {
+			e.meta.replica.Propose(c, nil)
+			e.markDirty(e.meta)
+		}
+		return
+	}
+	if to := e.leaderOf(metaGroup); to != 0 && to != e.config.Server {
+		e.sendFrame(to, &peerwire.Frame{Kind: peerwire.Propose, Group: uint64(metaGroup), Payload: command.Append(nil, c)})
+	}
+}
+
+// proposeFor proposes a command of another server to the catalog, if that is led here.
+func (e *Engine) proposeFor(f *peerwire.Frame) error {
+	c, err := command.Parse(f.Payload)
+	if err != nil {
+		return err
+	}
+	if e.meta != nil && e.meta.leads() && e.refusesProposals(e.meta) == nil {
+		e.meta.replica.Propose(&c, nil)
+		e.markDirty(e.meta)
+	}
+	return nil
+}

@@ -1,0 +1,312 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"weir/disk/msgstore"
+	"weir/disk/snapshot"
+	"weir/model/jsapi"
+	"weir/model/meta"
+	"weir/model/stream"
+	"weir/node/event"
+	"weir/node/replica"
+	"weir/spec/assert"
+	"weir/transport/peerwire"
+)
+
+// receiving is a snapshot that this server fetches for its replica of a group.
+type receiving struct {
+	group *group
+	from  event.ServerID
+	// offer is the message by which Raft offered it.
+	offer    *pb.Message
+	pin      uint64
+	manifest snapshot.Manifest
+	// missing are the parts to fetch; next is the one that is asked for next, from offset on.
+	missing []event.MissingPart
+	next    int
+	offset  uint64
+	// asked counts the pieces that are on their way, staging those that are being written.
+	asked, staging int
+	failures       int
+	installing     bool
+	until          int64
+}
+
+// piecesMax bounds the pieces of one snapshot that are on their way; failuresMax how often a part may turn out damaged.
+const (
+	piecesMax   = 4
+	failuresMax = 3
+)
+
+// ReceivingsMax bounds the snapshots that are fetched at a time.
+const ReceivingsMax = 4
+
+// snapshotOffered begins to fetch a snapshot that a leader offers, or goes on with the newer offer.
+func (e *Engine) snapshotOffered(g *group, from event.ServerID, m *pb.Message) {
+	for _, r := range e.receivings {
+		if r.group != g {
+			continue
+		}
+		r.offer = m
+		if r.from != from && !r.installing {
+			r.from = from
+			e.askManifest(r)
+		}
+		return
+	}
+	if len(e.receivings) >= ReceivingsMax {
+		return // the leader offers it again
+	}
+	r := &receiving{group: g, from: from, offer: m}
+	e.receivings = append(e.receivings, r)
+	e.askManifest(r)
+}
+
+func (e *Engine) askManifest(r *receiving) {
+	r.pin, r.missing, r.next, r.asked = 0, nil, 0, 0
+	r.until = e.now.Mono + transferNanos
+	e.sendFrame(r.from, &peerwire.Frame{Kind: peerwire.SnapGet, Group: uint64(r.group.id), Text: textManifest})
+}
+
+// transferFrame takes a frame about snapshots.
+func (e *Engine) transferFrame(p *peer, f *peerwire.Frame) error {
+	g := e.groups[groupID(f.Group)]
+	if g == nil || g.replica == nil {
+		return nil
+	}
+	switch f.Kind {
+	case peerwire.SnapGet:
+		e.snapGet(p, g, f)
+		return nil
+	case peerwire.SnapEnd:
+		if s := e.sendingTo(g, p.id); s != nil && f.Flag {
+			e.endSending(s, true)
+			return nil
+		}
+		if r := e.receivingFrom(g, p.id); r != nil && !r.installing && !f.Flag {
+			e.endReceiving(r)
+		}
+		return nil
+	}
+	r := e.receivingFrom(g, p.id)
+	if r == nil || r.installing {
+		return nil
+	}
+	r.until = e.now.Mono + transferNanos
+	if string(f.Text) == string(textManifest) {
+		m, err := snapshot.ParseManifest(f.Payload)
+		if err != nil {
+			return err
+		}
+		r.manifest, r.pin = m, f.Token
+		e.stage(r)
+		return nil
+	}
+	if f.Token != r.pin {
+		return nil // of an earlier snapshot
+	}
+	r.asked--
+	r.staging++
+	e.transfer(r, event.Op{Kind: event.StagePart, Snapshot: event.Snapshot{
+		Part: f.Count, Offset: f.Offset, Data: append([]byte(nil), f.Payload...),
+	}})
+	return nil
+}
+
+func (e *Engine) receivingFrom(g *group, from event.ServerID) *receiving {
+	for _, r := range e.receivings {
+		if r.group == g && r.from == from {
+			return r
+		}
+	}
+	return nil
+}
+
+// transfer orders an operation for a snapshot that is fetched.
+func (e *Engine) transfer(r *receiving, op event.Op) {
+	op.Ticket, op.Group = e.ticket(), r.group.id
+	e.stagings[op.Ticket] = r
+	e.transferOp = append(e.transferOp, op)
+}
+
+// stage looks what of the snapshot is still to be fetched.
+func (e *Engine) stage(r *receiving) {
+	r.missing, r.next, r.offset, r.asked = nil, 0, 0, 0
+	e.transfer(r, event.Op{Kind: event.Stage, Snapshot: event.Snapshot{Manifest: r.manifest, Verify: r.failures > 0}})
+}
+
+// staged goes on after an operation of the storage.
+func (e *Engine) staged(c *event.Completion) {
+	r := e.stagings[c.Ticket]
+	delete(e.stagings, c.Ticket)
+	if r == nil || !slices.Contains(e.receivings, r) || e.groups[r.group.id] != r.group {
+		return
+	}
+	r.until = e.now.Mono + transferNanos
+	switch c.Kind {
+	case event.Stage:
+		switch {
+		case c.Err != nil:
+			e.failReceiving(r, c.Err)
+		case c.Staged.More:
+			e.stage(r)
+		case len(c.Staged.Missing) == 0:
+			e.install(r)
+		default:
+			r.missing, r.next, r.offset = c.Staged.Missing, 0, c.Staged.Missing[0].Offset
+			e.fetchParts(r)
+		}
+	case event.StagePart:
+		r.staging--
+		if c.Err != nil {
+			e.failReceiving(r, c.Err)
+			return
+		}
+		e.fetchParts(r)
+	case event.Install:
+		e.installed(r, c)
+	}
+}
+
+// fetchParts asks for the next pieces, and looks again once all have come.
+func (e *Engine) fetchParts(r *receiving) {
+	for r.asked+r.staging < piecesMax && r.next < len(r.missing) {
+		part := &r.missing[r.next]
+		e.sendFrame(r.from, &peerwire.Frame{
+			Kind: peerwire.SnapGet, Group: uint64(r.group.id), Token: r.pin, Count: part.Part, Offset: r.offset, Text: textPart,
+		})
+		r.asked++
+		r.offset += event.PieceBytesMax
+		if r.offset >= part.Bytes {
+			r.next++
+			if r.next < len(r.missing) {
+				r.offset = r.missing[r.next].Offset
+			}
+		}
+	}
+	if r.asked == 0 && r.staging == 0 && r.next == len(r.missing) && len(r.missing) > 0 {
+		e.stage(r)
+	}
+}
+
+// failReceiving looks again what is missing after a failure, a few times.
+func (e *Engine) failReceiving(r *receiving, err error) {
+	r.failures++
+	if r.failures < failuresMax {
+		if r.asked == 0 && r.staging == 0 {
+			e.stage(r)
+		} else {
+			e.askManifest(r)
+		}
+		return
+	}
+	e.logf(event.Error, fmt.Sprintf("A snapshot of %s can not be taken over: %v", e.describe(r.group), err))
+	e.endReceiving(r)
+}
+
+func (e *Engine) endReceiving(r *receiving) {
+	e.receivings = slices.DeleteFunc(e.receivings, func(o *receiving) bool { return o == r })
+	e.sendFrame(r.from, &peerwire.Frame{Kind: peerwire.SnapEnd, Group: uint64(r.group.id), Token: r.pin})
+	r.group.installing = false
+}
+
+// install has the snapshot made the state of the group.
+func (e *Engine) install(r *receiving) {
+	if r.group.saving || r.group.rewriting {
+		r.missing = nil
+		e.stage(r) // the old state is being written; look again when that has ended
+		return
+	}
+	r.installing, r.group.installing = true, true
+	e.transfer(r, event.Op{Kind: event.Install, Snapshot: event.Snapshot{Manifest: r.manifest}})
+}
+
+// installed has the replica go on from the state that was installed.
+func (e *Engine) installed(r *receiving, c *event.Completion) {
+	g := r.group
+	if c.Err != nil {
+		r.installing = false
+		e.failReceiving(r, c.Err)
+		return
+	}
+	machine, index := e.emptyStateOf(g)
+	if index != nil {
+		index.Restore(c.Installed.NextBlock, c.Installed.Blocks)
+	}
+	mark, members, err := restore(machine, &c.Installed.Checkpoint)
+	assert.True(err == nil, "a snapshot that was verified can be restored", r.manifest.Index)
+	e.unwritten -= g.unwritten
+	e.cached -= g.cached
+	g.unwritten, g.cached, g.installing, g.moved, g.firstUnsaved = 0, 0, false, false, 0
+	done := replica.Installation{Machine: machine, Mark: mark, Members: members, Server: uint64(r.from), Message: r.offer}
+	if g == e.meta {
+		old := e.catalog
+		e.catalog = machine.(*meta.Machine)
+		g.replica.Install(&done, e)
+		e.catalogReplaced(old)
+	} else {
+		g.stream, g.index = machine.(*stream.Machine), index
+		g.replica.Install(&done, e)
+		e.capture(g)
+	}
+	e.receivings = slices.DeleteFunc(e.receivings, func(o *receiving) bool { return o == r })
+	e.sendFrame(r.from, &peerwire.Frame{Kind: peerwire.SnapEnd, Group: uint64(g.id), Token: r.pin, Flag: true})
+	e.wall = max(e.wall, machine.LastTime())
+}
+
+// emptyStateOf is a machine and an index of messages for a group to be restored.
+func (e *Engine) emptyStateOf(g *group) (replica.Machine, *msgstore.Index) {
+	if g == e.meta {
+		return meta.New(), nil
+	}
+	return stream.New(e.streamOptions(g.entry, g.entry.Config, g.entry.Version)), e.newIndex(g.entry)
+}
+
+func (e *Engine) streamOptions(entry *meta.Stream, config *jsapi.StreamConfig, version uint64) stream.Options {
+	return stream.Options{
+		Account: entry.Account, Name: entry.Name, Config: config, ConfigVersion: version,
+		Created: entry.Created, Incarnation: entry.Group, Plant: e.config.Plant.Stream,
+	}
+}
+
+func (e *Engine) newIndex(entry *meta.Stream) *msgstore.Index {
+	return msgstore.NewIndex(msgstore.IndexOptions{
+		BlockBytes: e.config.JetStream.BlockBytes, Volatile: e.volatile(entry),
+		Compress: entry.Config.Compression != jsapi.NoCompression,
+	})
+}
+
+// volatile reports whether a stream lives in memory only. In a cluster its log and its messages are kept on the disk: a
+// replica that forgot what it acknowledged must not vote.
+func (e *Engine) volatile(entry *meta.Stream) bool {
+	return entry.Config.Storage == jsapi.MemoryStorage && !e.clustered()
+}
+
+// catalogReplaced follows a catalog that came as a whole: what its changes would have asked of the groups is found by
+// comparing.
+func (e *Engine) catalogReplaced(old *meta.Machine) {
+	for _, entry := range old.All() {
+		if g := e.groups[groupID(entry.Group)]; g != nil && e.catalog.ByGroup(entry.Group) == nil {
+			e.endStream(g)
+		}
+	}
+	for _, entry := range e.catalog.All() {
+		g := e.groups[groupID(entry.Group)]
+		if g == nil {
+			e.openStream(entry)
+			continue
+		}
+		changed := g.entry.Version != entry.Version
+		e.placed(g, entry)
+		if changed {
+			e.followCatalog(g)
+			if g.replica == nil && g.account != nil {
+				e.capture(g)
+			}
+		}
+	}
+}
