@@ -39,8 +39,23 @@ func (r *Replica) Advance(sink Sink) {
 			}
 		}
 		r.runReads()
+		r.standAlone()
 	}
 	r.advancing = false
+}
+
+// standAlone lets the only voter of a group stand for election at once. It may become the only one without leading, when
+// a leader completes its own removal.
+func (r *Replica) standAlone() {
+	if !r.started || r.rounds || r.leader || r.broken != nil || r.node.HasReady() {
+		return
+	}
+	if r.node.BasicStatus().RaftState != raft.StateFollower {
+		return
+	}
+	if err := r.node.Campaign(); err != nil {
+		assert.Unreachable("a replica can not campaign: " + err.Error())
+	}
 }
 
 // follow notes the role that Raft gives this replica.

@@ -37,7 +37,7 @@ func SnapshotOf(m *pb.Message) (checkpoint.Mark, []Member, error) {
 }
 
 // Install replaces the state machine by that of a snapshot, and what the log holds up to there. It returns false, and
-// leaves the machine as it is, when that is as new as the snapshot.
+// leaves the machine as it is, when that is as new as the snapshot. What it calls back already sees the new machine.
 func (r *Replica) Install(s *Installation, sink Sink) bool {
 	if r.broken != nil {
 		return false

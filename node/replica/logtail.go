@@ -157,17 +157,18 @@ func (r *Replica) trim() {
 	if r.config.Load.logBytes > LogTailsBytesMax {
 		most /= crowdedShare
 	}
-	upTo := uint64(0)
+	upTo, installing := uint64(0), false
 	if r.leader {
 		upTo = r.raftApplied
 		r.node.WithProgress(func(_ uint64, _ raft.ProgressType, p tracker.Progress) {
 			upTo = min(upTo, p.Match)
-			if p.State == tracker.StateSnapshot {
-				most *= installingMore
-			}
+			installing = installing || p.RecentActive && p.Match+1 < r.log.first
 		})
 	} else {
 		most /= followerShare
+	}
+	if installing {
+		most *= installingMore
 	}
 	r.log.trim(upTo)
 	r.log.trimTo(most, r.raftApplied)

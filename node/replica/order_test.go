@@ -200,12 +200,10 @@ func (l *life) run(boot uint64, wall *int64) {
 	}
 	var err error
 	l.replica, err = New(Config{Group: 7, ID: 1, Members: []Member{{ID: 1}}, Machine: l.machine, Log: *l.log, Boot: boot, Load: &Load{}})
-	if err == nil {
-		err = l.replica.Start(l)
-	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	l.replica.Start(l)
 	for range 20 + l.rng.IntN(60) {
 		switch l.rng.IntN(8) {
 		case 0, 1, 2:

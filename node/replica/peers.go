@@ -68,6 +68,7 @@ func (r *Replica) Tick(sink Sink) {
 	r.tickReads(sink)
 	r.Advance(sink)
 	if r.leader {
+		r.tickSnapshots()
 		r.trim()
 	}
 }
@@ -102,6 +103,9 @@ func (r *Replica) Receive(server uint64, m *pb.Message, sink Sink) (fetch bool) 
 // step gives Raft a message of another replica.
 func (r *Replica) step(server uint64, m *pb.Message, sink Sink) {
 	r.meet(m.GetFrom(), server)
+	if m.GetType() == pb.MsgReadIndex && r.leader && !r.serving {
+		return // a leader that is the only voter would answer at once, by a commit index that may be old; they ask again
+	}
 	if r.wakes(m) {
 		r.Wake(sink)
 	}
@@ -182,8 +186,8 @@ func (r *Replica) Unreachable(id uint64) {
 	}
 }
 
-// SnapshotDone tells a leader that the member has installed the snapshot that it was told of, or will not. It has to be
-// told for each message about a snapshot, or the member gets nothing any more.
+// SnapshotDone tells a leader that the member has installed the snapshot that it was told of, or will not. It is told of
+// one again after a while anyway, as the message may be lost.
 func (r *Replica) SnapshotDone(id uint64, ok bool) {
 	if !r.IsLeader() {
 		return
@@ -194,3 +198,27 @@ func (r *Replica) SnapshotDone(id uint64, ok bool) {
 	}
 	r.node.ReportSnapshot(id, status)
 }
+
+// tickSnapshots gives members that were told of a snapshot long ago up to Raft, which sends nothing else to them until it
+// hears of the outcome. Raft then finds out what they have and, if need be, tells them of a snapshot again; one that is
+// still being fetched goes on.
+func (r *Replica) tickSnapshots() {
+	r.snapshotTicks++
+	if r.snapshotTicks < snapshotElections*r.config.ElectionTicks {
+		return
+	}
+	r.snapshotTicks = 0
+	told := r.told[:0]
+	r.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
+		if p.State == tracker.StateSnapshot {
+			told = append(told, id)
+		}
+	})
+	for _, id := range told {
+		r.node.ReportSnapshot(id, raft.SnapshotFailure)
+	}
+	r.told = told
+}
+
+// snapshotElections is after how many election timeouts a leader repeats what it said about snapshots.
+const snapshotElections = 2

@@ -159,6 +159,7 @@ type Replica struct {
 	serving      bool // Invariant: serving implies leader and that an entry of the current term is applied.
 	advancing    bool
 	quiesced     bool
+	started      bool // it has started, and stands for election when it is the only voter
 	broken       error
 
 	members      []Member
@@ -170,6 +171,9 @@ type Replica struct {
 	rounds       bool   // reads need a round of messages
 	sole         bool   // this is the only member
 	installing   []Member
+
+	snapshotTicks int      // since members that install a snapshot were looked for
+	told          []uint64 // scratch memory of that
 
 	open    *Batch
 	waiting []*Batch // proposed or to be proposed, oldest first
@@ -272,15 +276,11 @@ func (r *Replica) startRaft(applied uint64) error {
 
 // Start applies what is known to be committed, and lets the only voter of a group stand for election at once; replicas of
 // larger groups wait for their timers.
-func (r *Replica) Start(sink Sink) error {
+func (r *Replica) Start(sink Sink) {
 	r.Advance(sink)
-	if !r.rounds {
-		if err := r.node.Campaign(); err != nil {
-			return fmt.Errorf("campaign in group %d: %w", r.config.Group, err)
-		}
-		r.Advance(sink)
-	}
-	return nil
+	r.started = true
+	r.standAlone()
+	r.Advance(sink)
 }
 
 // Group is the Raft group of the replica.
