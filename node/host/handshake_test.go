@@ -205,3 +205,24 @@ func TestOtherProtocolsAreTurnedAway(t *testing.T) {
 	}
 	a.lines.await(t, "does not begin a session between servers")
 }
+
+// TestServersProveThemselvesByCertificates has two servers with TLS meet, and one without be turned away.
+func TestServersProveThemselvesByCertificates(t *testing.T) {
+	server, client := certificates(t)
+	a := link(t, who{name: "a", id: 1, boot: 1}, Cluster{ServerTLS: server, ClientTLS: client})
+	b := link(t, who{name: "b", id: 2, boot: 2}, Cluster{ServerTLS: server, ClientTLS: client, Routes: []Route{a.route()}})
+	a.expect("up b")
+	b.expect("up a")
+	a.send(2, 7)
+	b.expect("from 1: 7")
+	plain := link(t, who{name: "c", id: 3, boot: 3}, Cluster{Routes: []Route{a.route()}})
+	a.lines.await(t, "TLS route handshake")
+	plain.lines.await(t, "Error trying to connect to route")
+	nobody := client.Clone()
+	nobody.Certificates = nil
+	link(t, who{name: "d", id: 4, boot: 4}, Cluster{ClientTLS: nobody, Routes: []Route{a.route()}})
+	a.lines.await(t, "client didn't provide a certificate")
+	if len(a.events) > 0 {
+		t.Errorf("another event: %s", <-a.events)
+	}
+}
