@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"weir/model/command"
@@ -279,6 +281,9 @@ func restarted(t *rapid.T, m *Machine) *Machine {
 	}
 	if again.Digest() != m.Digest() || !bytes.Equal(state(again), state(m)) {
 		t.Fatalf("digest %x after restore, %x before", again.Digest(), m.Digest())
+	}
+	if diff := cmp.Diff(m.All(), again.All(), cmpopts.EquateEmpty()) + cmp.Diff(m.Servers(), again.Servers()); diff != "" {
+		t.Fatalf("restored (-want +got):\n%s", diff)
 	}
 	return again
 }

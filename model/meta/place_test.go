@@ -2,7 +2,6 @@ package meta
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 
@@ -276,6 +275,88 @@ func TestRemovalMovesReplicasAsFarAsThereIsRoom(t *testing.T) {
 	}
 }
 
+func TestRepairWaitsForServersThatAreThere(t *testing.T) {
+	w := newWorld(t, 4)
+	w.must(w.create(jsapi.StreamConfig{Name: "S", Replicas: 3}))
+	w.want("S", []uint64{11, 12, 13}, nil)
+	w.view.Online = []uint64{11, 12}
+	w.must(w.apply(w.view.Remove(13)).Err)
+	w.want("S", []uint64{11, 12}, []uint64{13})
+	w.register(14, "n14")
+	w.want("S", []uint64{11, 12, 14}, []uint64{13})
+}
+
+func TestSettlingMakesRoomForWhatIsMissing(t *testing.T) {
+	w := newWorld(t, 4)
+	w.must(w.create(jsapi.StreamConfig{Name: "S", Replicas: 4}))
+	w.view.Leader = 12
+	w.must(w.update(jsapi.StreamConfig{Name: "S", Replicas: 3}))
+	w.want("S", []uint64{11, 12, 13}, []uint64{14})
+	w.must(w.apply(w.view.Remove(11)).Err)
+	w.want("S", []uint64{12, 13}, []uint64{11, 14})
+	s := w.m.Stream("A", "S")
+	effects := apply(w.m, 1, Settled(s.Group, s.Placement))
+	w.want("S", []uint64{12, 13, 14}, nil)
+	var kinds []effect.Kind
+	for _, f := range effects {
+		kinds = append(kinds, f.Kind)
+	}
+	if want := []effect.Kind{effect.GroupSettled, effect.GroupPlaced, effect.Result}; !slices.Equal(kinds, want) {
+		t.Fatalf("effects %v, want %v", kinds, want)
+	}
+	former, fresh := s.Former, w.m.Stream("A", "S").Replicas[2]
+	if slices.Contains(former, fresh) {
+		t.Fatalf("the former replica %+v came back", fresh)
+	}
+}
+
+func TestShrinkingKeepsWhatIsSettled(t *testing.T) {
+	w := newWorld(t, 5)
+	w.must(w.create(jsapi.StreamConfig{Name: "S", Replicas: 1}))
+	for i := range 3 { // server 11 carries more than the others
+		w.must(w.create(jsapi.StreamConfig{Name: fmt.Sprint("T", i), Placement: &jsapi.Placement{Tags: []string{"az:11"}}}))
+	}
+	w.want("S", []uint64{11}, nil)
+	w.must(w.update(jsapi.StreamConfig{Name: "S", Replicas: 3}))
+	w.must(w.update(jsapi.StreamConfig{Name: "S", Replicas: 1}))
+	if got := serversOf(w.m.Stream("A", "S").Replicas); !slices.Equal(got, []uint64{11}) {
+		t.Fatalf("the replica that has the data left, %v stays", got)
+	}
+}
+
+func TestDigestTellsCatalogsApart(t *testing.T) {
+	seen := map[uint64]int{}
+	for i, change := range []func(*Machine, *Stream, *Server){
+		func(*Machine, *Stream, *Server) {},
+		func(m *Machine, _ *Stream, _ *Server) { m.nextReplica++ },
+		func(m *Machine, _ *Stream, _ *Server) { m.registrations++ },
+		func(m *Machine, _ *Stream, _ *Server) { m.nextGroup++ },
+		func(_ *Machine, s *Stream, _ *Server) { s.Placement++ },
+		func(_ *Machine, s *Stream, _ *Server) { s.Settled++ },
+		func(_ *Machine, s *Stream, _ *Server) { s.Moving = true },
+		func(_ *Machine, s *Stream, _ *Server) { s.Replicas = s.Replicas[:2] },
+		func(_ *Machine, s *Stream, _ *Server) { s.Birth = s.Birth[:2] },
+		func(_ *Machine, s *Stream, _ *Server) { s.Former = []Replica{{ID: 99, Server: 99}} },
+		func(_ *Machine, s *Stream, _ *Server) { s.BirthJSON = []byte("{}") },
+		func(_ *Machine, _ *Stream, s *Server) { s.Removed = true },
+		func(_ *Machine, _ *Stream, s *Server) { s.Tags = nil },
+		func(_ *Machine, _ *Stream, s *Server) { s.Replica++ },
+	} {
+		w := newWorld(t, 3)
+		w.must(w.create(jsapi.StreamConfig{Name: "S", Replicas: 3}))
+		old := w.m.Stream("A", "S")
+		stream, server := *old, *w.m.Server(12)
+		change(w.m, &stream, &server)
+		w.m.replace(old, &stream)
+		w.m.putServer(&server)
+		digest := w.m.Digest()
+		if other, ok := seen[digest]; ok {
+			t.Fatalf("changes %d and %d have one digest", other, i)
+		}
+		seen[digest] = i
+	}
+}
+
 func TestPeerRemoval(t *testing.T) {
 	w := newWorld(t, 3)
 	w.must(w.create(jsapi.StreamConfig{Name: "S", Replicas: 2}))
@@ -311,47 +392,6 @@ func TestDamagedReplicaIsReplacedWhereItIs(t *testing.T) {
 	}
 }
 
-func TestMemoryIsReservedApartFromDisk(t *testing.T) {
-	w := newWorld(t, 0)
-	w.view.Online = nil
-	w.apply(w.view.Register(&Server{ID: 7, Name: "n", Cluster: "C", StoreMax: 10, MemoryMax: 100}))
-	w.must(w.create(jsapi.StreamConfig{Name: "M", Storage: jsapi.MemoryStorage, MaxBytes: 60}))
-	if err := w.create(jsapi.StreamConfig{Name: "N", Storage: jsapi.MemoryStorage, MaxBytes: 41}); !jsapi.CodeClusterNoPeers.Is(err) {
-		t.Fatalf("beyond the memory of the server: %v", err)
-	}
-	if err := w.update(jsapi.StreamConfig{Name: "M", Storage: jsapi.MemoryStorage, MaxBytes: 101}); !jsapi.CodeMemoryResourcesExceeded.Is(err) {
-		t.Fatalf("an update beyond the memory of the server: %v", err)
-	}
-	limits := clusterLimits()
-	limits.Account.MaxMemory = 100
-	config := clustered(t, jsapi.StreamConfig{Name: "N", Storage: jsapi.MemoryStorage, MaxBytes: 41})
-	if err := w.apply(w.view.Create("A", config, limits)).Err; !jsapi.CodeMemoryResourcesExceeded.Is(err) {
-		t.Fatalf("beyond the memory of the account: %v", err)
-	}
-	if l := w.m.Load(7); l.Memory != 60 || l.Store != 0 {
-		t.Fatalf("load: %+v", l)
-	}
-}
-
-func TestHugeReservationsDoNotOverflow(t *testing.T) {
-	w := newWorld(t, 0)
-	w.apply(w.view.Register(&Server{ID: 7, Name: "n", Cluster: "C"}))
-	w.view.Online = nil
-	for i := range 5 {
-		w.must(w.create(jsapi.StreamConfig{Name: fmt.Sprint("S", i), MaxBytes: math.MaxInt64}))
-	}
-	if _, store := w.m.Reserved("A"); store != math.MaxInt64 || w.m.Load(7).Store != math.MaxInt64 {
-		t.Fatalf("five times the largest number are %d", store)
-	}
-	for i := range 4 {
-		w.must(w.apply(Delete(w.m.Stream("A", fmt.Sprint("S", i)))).Err)
-	}
-	w.must(w.update(jsapi.StreamConfig{Name: "S4", MaxBytes: 3}))
-	if _, store := w.m.Reserved("A"); store != 3 {
-		t.Fatalf("the sum of 3 is %d", store)
-	}
-}
-
 func TestOlderReportsSettleNothing(t *testing.T) {
 	w := newWorld(t, 3)
 	w.must(w.create(jsapi.StreamConfig{Name: "S", Replicas: 3}))
@@ -368,38 +408,6 @@ func TestOlderReportsSettleNothing(t *testing.T) {
 		if r, ok := w.m.Stream("A", "S").On(server); !ok || r.Server != server {
 			t.Fatalf("server %d would drop its replica", server)
 		}
-	}
-}
-
-func TestAccountPaysForReplicasAndServersHaveRoom(t *testing.T) {
-	w := newWorld(t, 3)
-	limits := clusterLimits()
-	limits.Account.MaxStore = 2400
-	put := func(config jsapi.StreamConfig, update bool) *jsapi.Error {
-		c := clustered(t, config)
-		if update {
-			return w.apply(w.view.Update("A", c, limits)).Err
-		}
-		return w.apply(w.view.Create("A", c, limits)).Err
-	}
-	w.must(put(jsapi.StreamConfig{Name: "S", Replicas: 3, MaxBytes: 600}, false))
-	if err := put(jsapi.StreamConfig{Name: "T", Replicas: 2, MaxBytes: 301}, false); !jsapi.CodeStorageResourcesExceeded.Is(err) {
-		t.Fatalf("beyond the account: %v", err)
-	}
-	w.must(put(jsapi.StreamConfig{Name: "T", Replicas: 1, MaxBytes: 400}, false))
-	if err := put(jsapi.StreamConfig{Name: "T", Replicas: 2, MaxBytes: 400}, true); !jsapi.CodeStorageResourcesExceeded.Is(err) {
-		t.Fatalf("one more replica beyond the account: %v", err)
-	}
-	w.must(w.update(jsapi.StreamConfig{Name: "T", Replicas: 1, MaxBytes: 300}))
-	if err := w.update(jsapi.StreamConfig{Name: "T", Replicas: 1, MaxBytes: 401}); !jsapi.CodeStorageResourcesExceeded.Is(err) {
-		t.Fatalf("beyond the server: %v", err)
-	}
-	if memory, store := w.m.Reserved("A"); memory != 0 || store != 900 {
-		t.Fatalf("reserved %d, %d", memory, store)
-	}
-	server := w.m.Stream("A", "T").Replicas[0].Server
-	if l := w.m.Load(server); l.Store != 900 || l.Replicas != 2 {
-		t.Fatalf("load of server %d: %+v", server, l)
 	}
 }
 
