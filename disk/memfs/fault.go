@@ -84,10 +84,18 @@ type Fault struct {
 	Err error
 	// Lie makes Sync return nil without making anything durable. Err is not used then.
 	Lie bool
+	// Lose makes a write return nil without having happened: the old content stays, as if it were new. Astray makes it
+	// land at another place of the file, a keyed number of sectors away, and leaves its own place as it was. Err is not used
+	// then.
+	Lose, Astray bool
 }
 
-// errLie tells Sync that it is to lie.
-var errLie = errors.New("sync lies")
+// errLie tells Sync that it is to lie, errLose and errAstray tell a write what becomes of it.
+var (
+	errLie    = errors.New("sync lies")
+	errLose   = errors.New("write is lost")
+	errAstray = errors.New("write goes astray")
+)
 
 // Inject adds a rule.
 func (f *FS) Inject(rule Fault) { f.faults = append(f.faults, rule) }
@@ -146,10 +154,14 @@ func (f *FS) enter(op Op) error {
 				rule.Times = -1 // used up
 			}
 		}
-		if rule.Lie {
-			if op.Kind == OpSync {
-				return errLie
-			}
+		switch {
+		case rule.Lie && op.Kind == OpSync:
+			return errLie
+		case rule.Lose && op.Kind == OpWrite:
+			return errLose
+		case rule.Astray && op.Kind == OpWrite:
+			return errAstray
+		case rule.Lie || rule.Lose || rule.Astray:
 			continue
 		}
 		return fmt.Errorf("%s %s: %w", op.Kind, op.Name, rule.Err)

@@ -94,6 +94,12 @@ func (h *handle) WriteAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	assert.True(off >= 0, "offset is not negative")
+	if err == errLose || err == errAstray { //nolint:errorlint // enter returns it bare
+		if err == errAstray { //nolint:errorlint // as above
+			h.astray(p, off)
+		}
+		return len(p), nil
+	}
 	if err != nil {
 		sectors := uint64(len(p)/h.fs.opts.SectorBytes + 1)
 		p = p[:int(Hash(h.fs.opts.Seed, h.name, uint64(off), uint64(len(p)))%sectors)*h.fs.opts.SectorBytes]
@@ -105,6 +111,16 @@ func (h *handle) WriteAt(p []byte, off int64) (int, error) {
 		h.put(p, off)
 	}
 	return len(p), err
+}
+
+// astray writes to another place of the file, as far as there is one.
+func (h *handle) astray(p []byte, off int64) {
+	sector := int64(h.fs.opts.SectorBytes)
+	places := (int64(len(h.c.data)) - int64(len(p))) / sector
+	if places <= 0 {
+		return
+	}
+	h.put(p, int64(Hash(h.fs.opts.Seed, h.name, uint64(off), uint64(len(p)))%uint64(places))*sector+off%sector)
 }
 
 func (h *handle) put(p []byte, off int64) {

@@ -328,3 +328,28 @@ func TestKeepAllIsWhatReadersSee(t *testing.T) {
 		}
 	}
 }
+
+func TestLostAndStrayWritesAreReportedAsDone(t *testing.T) {
+	fs := New(Options{SectorBytes: 512, Seed: 3})
+	f := file(t, fs, "f", 8)
+	must(t, f.Sync())
+	before := sectors(fs, "f")
+	fs.Inject(Fault{On: OpWrite, Lose: true, Times: 1})
+	fs.Inject(Fault{On: OpWrite, Astray: true, Times: 1})
+	for i, want := range []int{0, 1} {
+		n, err := f.WriteAt(bytes.Repeat([]byte{'z'}, 512), 7*512)
+		must(t, err)
+		must(t, f.Sync())
+		changed := 0
+		after := sectors(fs, "f")
+		for k := range min(len(before), len(after)) {
+			if before[k] != after[k] {
+				changed++
+			}
+		}
+		if n != 512 || (changed > 0) != (want > 0) || i == 1 && after[len(after)-1] != before[len(before)-1] {
+			t.Errorf("write %d: %d bytes, %q became %q", i, n, before, after)
+		}
+		before = after
+	}
+}
