@@ -137,6 +137,9 @@ func (r *run) phases() []verdict.Finding {
 		return f
 	}
 	r.phase(2)
+	if f := r.repair(); f != nil {
+		return f
+	}
 	if f := r.settle(); f != nil {
 		return f
 	}
@@ -153,6 +156,17 @@ func (r *run) phases() []verdict.Finding {
 		found = append(f, found...)
 	}
 	return append(found, verdict.Judge(r.plan, &r.load.Observations)...)
+}
+
+// repair lets the operator remove servers that left for good while others joined; without spares a quorum has to do
+// without them.
+func (r *run) repair() []verdict.Finding {
+	done := r.plan.Spares == 0
+	if !done {
+		r.load.Repair(&done)
+	}
+	r.world.RunUntil(r.world.Now()+OperationsMax, func() bool { return done || r.stopped() })
+	return r.trouble("the removal of servers", done)
 }
 
 // settleEvery is how much time passes between two looks at whether a cluster is at rest, which cost much.

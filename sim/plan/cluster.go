@@ -1,20 +1,23 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
+
 	"weir/sim/keyed"
 )
 
 // allClusterFaults and allClusterOps extend the groups of a single server.
 var (
 	allClusterFaults = append(allFaults[:len(allFaults):len(allFaults)],
-		FaultPartition, FaultGray, FaultLoss, FaultSessions, FaultWipe)
-	allClusterOps = append(allOps[:len(allOps):len(allOps)], OpStepDown, OpScale, OpPeerRemove)
+		FaultPartition, FaultGray, FaultLoss, FaultSessions, FaultWipe, FaultStray)
+	allClusterOps = append(allOps[:len(allOps):len(allOps)], OpStepDown, OpScale, OpPeerRemove, OpMetaStepDown)
 )
 
 // everyClusterOp is everyOp with the operations of administrators.
 func everyClusterOp() map[string]int {
 	mix := everyOp()
-	mix[OpStepDown], mix[OpScale], mix[OpPeerRemove] = 1, 1, 1
+	mix[OpStepDown], mix[OpMetaStepDown], mix[OpScale], mix[OpPeerRemove] = 1, 1, 1, 1
 	return mix
 }
 
@@ -39,8 +42,8 @@ func clusterTuned() []profile {
 		{"consumers", 7, 240, map[string]int{FaultCrash: 5, FaultPartition: 4, FaultReset: 3, FaultPause: 2},
 			map[string]int{OpPub: 40, OpFetch: 60, OpInfo: 1, OpDelete: 1, OpPurge: 1, OpConsumer: 10, OpStepDown: 2}},
 		{members, 6, 180, map[string]int{FaultCrash: 4, FaultPartition: 3, FaultPause: 1},
-			map[string]int{OpPub: 60, OpGet: 10, OpFetch: 15, OpInfo: 2, OpScale: 8, OpStepDown: 4, OpPeerRemove: 4, OpScratch: 2}},
-		{"damage", 5, 160, map[string]int{FaultRot: 5, FaultCrash: 3, FaultWipe: 2, FaultPartition: 1}, everyClusterOp()},
+			map[string]int{OpPub: 60, OpGet: 10, OpFetch: 15, OpInfo: 2, OpScale: 8, OpStepDown: 4, OpMetaStepDown: 2, OpPeerRemove: 4, OpScratch: 2}},
+		{"damage", 5, 160, map[string]int{FaultRot: 5, FaultStray: 2, FaultCrash: 3, FaultWipe: 2, FaultPartition: 1}, everyClusterOp()},
 		{"calm", 0, 260, map[string]int{FaultSlow: 1}, everyClusterOp()},
 	}
 }
@@ -84,17 +87,21 @@ func (p *Plan) cluster(r *keyed.Rand, nodes int) {
 func (p *Plan) victims(r *keyed.Rand) {
 	damaged := false
 	for i := range p.Faults {
-		damaged = damaged || p.Faults[i].Kind == FaultRot || p.Faults[i].Kind == FaultWipe
-	}
-	if !damaged && !p.Core() {
-		return
+		damaged = damaged || p.Faults[i].Damages()
 	}
 	victim := uint64(1) << r.Below(p.Nodes)
-	if p.Core() {
-		victim = p.Gone
+	if r.Chance(150) {
+		damaged = true
+		p.replace(r, victim)
+	} else if r.Chance(200) {
+		damaged = true
+		p.Gone = victim
+	}
+	if !damaged {
+		return
 	}
 	for i := range p.Faults {
-		if f := &p.Faults[i]; f.Kind == FaultRot || f.Kind == FaultWipe {
+		if f := &p.Faults[i]; f.Damages() {
 			f.Nodes, f.Leads = victim, 0
 		}
 	}
@@ -108,8 +115,16 @@ func (p *Plan) victims(r *keyed.Rand) {
 	}
 }
 
-// Core says whether servers are gone for good in the end, and a quorum has to do without them.
-func (p *Plan) Core() bool { return p.Gone != 0 }
+// replace lets a server leave for good, and another one, that nobody has seen before, join in its place.
+func (p *Plan) replace(r *keyed.Rand, victim uint64) {
+	p.Spares = 1
+	leave := Fault{AtMillis: int64(r.Below(int(p.HealMillis))), Kind: FaultLeave, Nodes: victim}
+	join := Fault{AtMillis: int64(r.Below(int(p.HealMillis))), Kind: FaultJoin, Nodes: 1 << p.Nodes}
+	// A cluster is founded by all its servers: none leaves before that.
+	leave.AtMillis = max(leave.AtMillis, p.HealMillis/2)
+	p.Faults = append(p.Faults, leave, join)
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.AtMillis, b.AtMillis) })
+}
 
 // The catalog and the first stream are the groups that faults aim at most.
 const (
@@ -143,6 +158,11 @@ func (p *Plan) aim(r *keyed.Rand, f *Fault) {
 		f.DurMillis, f.N = int64(r.LogBetween(100, 5_000)), int64(r.LogBetween(5, 100))
 	case FaultLoss:
 		f.DurMillis, f.N = int64(r.LogBetween(100, 5_000)), int64(r.Between(50, 700))
+	case FaultStray:
+		f.DurMillis, f.N, f.Disk = int64(r.LogBetween(100, 3_000)), int64(r.Between(1, 3)), keyed.Pick(r, "lost", "stray")
+		if r.Chance(sparesLog) {
+			f.On = "groups"
+		}
 	case FaultWipe:
 		f.DurMillis = int64(r.LogBetween(1, 1_000))
 	case FaultCrash:
@@ -154,7 +174,7 @@ func (p *Plan) aim(r *keyed.Rand, f *Fault) {
 func (p *Plan) administer(r *keyed.Rand, op *Op) {
 	op.Key = 0
 	switch op.Kind {
-	case OpStepDown:
+	case OpStepDown, OpMetaStepDown:
 		op.N = r.Below(p.Nodes + 1)
 	case OpScale:
 		op.N = keyed.Pick(r, 1, 3, 3, p.Nodes)

@@ -86,9 +86,6 @@ func Generate(seed uint64, options Options) *Plan {
 		p.calm()
 	}
 	if p.Nodes > 1 {
-		if r.Chance(200) {
-			p.Gone = 1 << r.Below(p.Nodes)
-		}
 		p.victims(r)
 	}
 	return p
@@ -115,7 +112,7 @@ const porcupineFaults = 3
 // calm leaves out what makes many outcomes unknown, which the second judge's search cannot bear.
 func (p *Plan) calm() {
 	p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool {
-		return f.Kind == FaultError || f.Kind == FaultNoSpace || f.Kind == FaultRot || f.Kind == FaultPause || f.Kind == FaultWipe
+		return f.Kind == FaultError || f.Kind == FaultNoSpace || f.Kind == FaultRot || f.Kind == FaultPause || f.Kind == FaultWipe || f.Kind == FaultStray
 	})
 	p.Faults = p.Faults[:min(len(p.Faults), porcupineFaults)]
 }
@@ -125,7 +122,7 @@ func swarm(r *keyed.Rand, faults, ops []string, base map[string]int) profile {
 	s := profile{name: "swarm", faults: r.Below(12), ops: r.LogBetween(40, 320), kinds: map[string]int{}, mix: map[string]int{}}
 	for _, kind := range faults {
 		weight := r.Between(1, 20)
-		if r.Chance(500) && (kind != FaultRot && kind != FaultWipe || r.Chance(300)) {
+		if r.Chance(500) && (kind != FaultRot && kind != FaultWipe && kind != FaultStray || r.Chance(300)) {
 			s.kinds[kind] = weight
 		}
 	}
@@ -284,7 +281,7 @@ func (p *Plan) operations(r *keyed.Rand, chosen *profile, count int) {
 			}
 		case OpUpdate:
 			op.Key = 0
-		case OpStepDown, OpScale, OpPeerRemove:
+		case OpStepDown, OpMetaStepDown, OpScale, OpPeerRemove:
 			p.administer(r, &op)
 		case OpSeq, OpDelete:
 			op.Key, op.Delta = 0, r.Exp(6)
@@ -362,7 +359,7 @@ const sparesLog = 500
 func (p *Plan) fault(r *keyed.Rand, kind string) Fault {
 	f := Fault{AtMillis: int64(20 + r.Below(int(p.HealMillis))), Kind: kind}
 	switch kind {
-	case FaultPartition, FaultGray, FaultLoss, FaultSessions, FaultWipe: // aim draws the rest
+	case FaultPartition, FaultGray, FaultLoss, FaultSessions, FaultWipe, FaultStray: // aim draws the rest
 	case FaultCrash:
 		f.DurMillis = int64(r.LogBetween(1, 1_000))
 		f.Disk = keyed.Pick(r, memfs.Strategies()...).String()

@@ -191,9 +191,11 @@ const (
 	OpUpdate = "update"
 	// OpStepDown asks the leader of stream T to step down, for server N-1 unless N is 0. OpScale asks for N replicas,
 	// OpPeerRemove to take the replica from server N.
-	OpStepDown   = "stepdown"
-	OpScale      = "scale"
-	OpPeerRemove = "peer-remove"
+	// OpMetaStepDown asks the leader of the catalog to step down, for server N-1 unless N is 0.
+	OpStepDown     = "stepdown"
+	OpMetaStepDown = "meta-stepdown"
+	OpScale        = "scale"
+	OpPeerRemove   = "peer-remove"
 	// OpWatch watches key K (-1: all) of stream T with an ordered push consumer until the connection ends.
 	OpWatch = "watch"
 )
@@ -255,8 +257,12 @@ const (
 	FaultRot = "rot"
 	// FaultWipe ends the process and empties the disk; what starts after DurMillis is a new server of the same name.
 	FaultWipe = "wipe"
-	// FaultJoin starts a spare machine.
-	FaultJoin = "join"
+	// FaultStray lets the next N writes be "lost" or go "stray", as Disk says, within DurMillis, though the disk reports
+	// them as done; with On "groups" those of blocks and checkpoints only.
+	FaultStray = "stray"
+	// FaultLeave ends a server for good, FaultJoin starts a spare machine.
+	FaultLeave = "leave"
+	FaultJoin  = "join"
 	// FaultPartition cuts links between servers for DurMillis, in the Shape named in On. N, when it is not 0, lets it come
 	// and go every N milliseconds. Hold keeps sessions from breaking meanwhile: nothing passes and nobody is told.
 	FaultPartition = "partition"
@@ -299,6 +305,15 @@ type Fault struct {
 func (f *Fault) Between() bool {
 	switch f.Kind {
 	case FaultPartition, FaultGray, FaultLoss, FaultSessions:
+		return true
+	}
+	return false
+}
+
+// Damages says whether the fault takes or spoils what is durable.
+func (f *Fault) Damages() bool {
+	switch f.Kind {
+	case FaultRot, FaultWipe, FaultStray:
 		return true
 	}
 	return false

@@ -142,6 +142,9 @@ func (c *client) greet() {
 	connect := wire.DefaultConnect()
 	connect.Verbose, connect.Pedantic, connect.Protocol = false, false, 1
 	connect.Headers, connect.NoResponders, connect.Name = true, true, fmt.Sprintf("client-%d", c.index)
+	if c == c.load.system {
+		connect.User, connect.Password = world.SystemUser, world.SystemUser
+	}
 	c.out = wire.AppendConnect(c.out, &connect)
 	c.out = wire.AppendSub(c.out, fmt.Appendf(nil, "_I.%d.*", c.index), nil, []byte("in"))
 	c.out = wire.AppendPing(c.out)

@@ -46,6 +46,8 @@ func (c *client) perform(op *plan.Op) {
 		c.update(op)
 	case plan.OpStepDown, plan.OpPeerRemove:
 		c.administer(op)
+	case plan.OpMetaStepDown:
+		c.operate(op)
 	default:
 		panic("workload: operation of kind " + op.Kind)
 	}

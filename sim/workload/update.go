@@ -69,3 +69,44 @@ func (c *client) administer(op *plan.Op) {
 	}
 	c.request(ask, func(*message) { c.finished() })
 }
+
+// operate asks for what only the operator may ask for.
+func (c *client) operate(op *plan.Op) {
+	ask := request{subject: "$JS.API.META.LEADER.STEPDOWN"}
+	if op.N > 0 {
+		ask.body = fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, world.Name(op.N-1))
+	}
+	system := c.load.system
+	system.whenReady(func() { system.request(ask, func(*message) { c.finished() }) })
+}
+
+// Repair lets the operator remove the servers that left for good from the catalog, until that is done.
+func (l *Workload) Repair(done *bool) { l.repair(l.world.Gone(), done) }
+
+func (l *Workload) repair(names []string, done *bool) {
+	if len(names) == 0 {
+		*done = true
+		return
+	}
+	again := func() { l.later(func() { l.repair(names, done) }) }
+	l.system.whenReady(func() {
+		ask := request{subject: "$JS.API.SERVER.REMOVE", body: fmt.Appendf(nil, `{"peer":%q}`, names[0])}
+		l.system.request(ask, func(m *message) {
+			var answer struct {
+				Error   *apiError `json:"error"`
+				Success bool      `json:"success"`
+			}
+			switch {
+			case m == nil || m.status != 0 || json.Unmarshal(m.payload, &answer) != nil:
+				again()
+			case answer.Success || answer.Error != nil && answer.Error.ErrCode == noMember:
+				l.repair(names[1:], done)
+			default:
+				again()
+			}
+		})
+	})
+}
+
+// noMember is the error code of a server that the catalog does not know, or no longer.
+const noMember = 10044

@@ -143,6 +143,7 @@ type Workload struct {
 	world   *world.World
 	trace   *trace.Trace
 	clients []*client // the last one is the administrator
+	system  *client   // the operator of a cluster; nil for a single server
 	ids     uint64
 	numbers int // client numbers of the history
 	calls   map[uint64]*call
@@ -170,6 +171,10 @@ func New(p *plan.Plan, w *world.World, tr *trace.Trace) *Workload {
 	for i := range p.Clients + 1 {
 		c := &client{load: l, index: i}
 		l.clients = append(l.clients, c)
+	}
+	if w.Machines() > 1 {
+		l.system = &client{load: l, index: len(l.clients) - 1}
+		l.clients = append(l.clients[:l.system.index:l.system.index], l.system, &client{load: l, index: len(l.clients)})
 	}
 	for i := range p.Ops {
 		c := l.clients[p.Ops[i].Client]

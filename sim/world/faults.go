@@ -25,7 +25,7 @@ func (w *World) hit(f *plan.Fault) []*machine {
 	}
 	var all []*machine
 	for i, m := range w.machines {
-		if mask>>i&1 == 1 && !m.absent {
+		if mask>>i&1 == 1 && !m.gone && (!m.absent || f.Kind == plan.FaultJoin) {
 			all = append(all, m)
 		}
 	}
@@ -84,8 +84,15 @@ func (m *machine) beginFault(i int) bool {
 			m.wipe()
 			m.restartAfter(down, 0)
 		}
+	case plan.FaultLeave:
+		m.retire()
+	case plan.FaultStray:
+		m.active = append(m.active, i)
+		m.applyDiskFaults()
+		return true
 	case plan.FaultJoin:
-		if m.node == nil {
+		if m.absent {
+			m.absent = false
 			m.boot(0)
 		}
 	case plan.FaultError, plan.FaultNoSpace:
@@ -143,7 +150,7 @@ func (w *World) endFault(i int) {
 
 func (m *machine) endFault(i int) {
 	switch m.w.plan.Faults[i].Kind {
-	case plan.FaultError, plan.FaultNoSpace:
+	case plan.FaultError, plan.FaultNoSpace, plan.FaultStray:
 		m.active = slices.DeleteFunc(m.active, func(n int) bool { return n == i })
 		m.applyDiskFaults()
 		if len(m.active) == 0 && m.failed && m.node != nil {
@@ -195,6 +202,10 @@ func (m *machine) applyDiskFaults() {
 		under := ""
 		if f.On == "groups" {
 			under = Dir + "/groups"
+		}
+		if f.Kind == plan.FaultStray {
+			m.disk.Inject(memfs.Fault{On: memfs.OpWrite, Under: under, Times: int(f.N), Lose: f.Disk == "lost", Astray: f.Disk != "lost"})
+			continue
 		}
 		if f.Kind == plan.FaultNoSpace && under != "" {
 			m.disk.Inject(memfs.Fault{On: memfs.OpWrite, Under: under, Err: vfs.ErrNoSpace})

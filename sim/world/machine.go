@@ -170,9 +170,9 @@ func (m *machine) config() node.Config {
 	w := m.w
 	id := fmt.Sprintf("NSIM%052d", m.life())
 	limits := jsapi.Limits{Account: jsapi.Unlimited()}
-	everybody, err := auth.New(auth.Config{})
+	everybody, err := auth.New(w.users())
 	if err != nil {
-		assert.Unreachable("no users cannot be wrong: " + err.Error())
+		assert.Unreachable("the users are right: " + err.Error())
 	}
 	c := node.Config{
 		Engine: engine.Config{
@@ -201,6 +201,21 @@ func (m *machine) config() node.Config {
 	}
 	plant(w.plan.Plant, &c)
 	return c
+}
+
+// SystemUser is the user of the system account of a cluster, which has no password that matters; everybody else is a user
+// of the account with the streams.
+const SystemUser = "sys"
+
+// users says who may connect: everybody, and in a cluster the operator too.
+func (w *World) users() auth.Config {
+	if len(w.machines) == 1 {
+		return auth.Config{}
+	}
+	return auth.Config{
+		Users:      []auth.User{{Name: "app"}, {Name: SystemUser, Password: SystemUser, Account: "$SYS"}},
+		NoAuthUser: "app",
+	}
 }
 
 // clustered makes the node one of a cluster.
@@ -271,6 +286,14 @@ func (m *machine) end(strategy memfs.Strategy) {
 	m.paused, m.held = false, nil
 	m.crashDisk(strategy)
 	m.w.loseLinks(m)
+}
+
+// retire ends the server for good.
+func (m *machine) retire() {
+	if m.node != nil {
+		m.end(memfs.LoseAll)
+	}
+	m.absent, m.gone = true, true
 }
 
 // wipe ends the process and replaces the disk by an empty one: the next incarnation is a new server.

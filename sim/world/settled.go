@@ -70,8 +70,10 @@ func (w *World) unsettledGroup(group wal.GroupID, all []hosted) string {
 	for _, m := range leader.Members() {
 		node, known := w.servers[serverID(m.Server)]
 		switch {
-		case !known || w.machines[node].gone:
+		case known && w.machines[node].gone && w.plan.Spares == 0:
 			continue
+		case !known || w.machines[node].gone:
+			return fmt.Sprintf("group %d has a member that left for good", group)
 		case w.machines[node].serverID() != serverID(m.Server):
 			return fmt.Sprintf("group %d has a member on a disk of node %d that was wiped", group, node)
 		case m.Learner:

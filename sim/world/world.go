@@ -7,7 +7,6 @@
 package world
 
 import (
-	"weir/disk/memfs"
 	"weir/node/event"
 	"weir/sim/keyed"
 	"weir/sim/mesh"
@@ -169,14 +168,21 @@ func (w *World) Heal() {
 // Retire ends servers for good: bit i is the i-th. The others have to do without them from now on.
 func (w *World) Retire(nodes uint64) {
 	for i, m := range w.machines {
-		if nodes>>i&1 == 0 {
-			continue
+		if nodes>>i&1 == 1 {
+			m.retire()
 		}
-		if m.node != nil {
-			m.end(memfs.LoseAll)
-		}
-		m.absent, m.gone = true, true
 	}
+}
+
+// Gone returns the names of the servers that have left for good.
+func (w *World) Gone() []string {
+	var names []string
+	for _, m := range w.machines {
+		if m.gone {
+			names = append(names, m.name())
+		}
+	}
+	return names
 }
 
 // Boots is how often nodes have been started.
