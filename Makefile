@@ -1,6 +1,7 @@
 # Weir: what to run. `make run` serves, `make test` is what a change has to pass.
 #
 #   make run [PORT=4222] [DIR=./data] [ARGS="-m 8222"]   build and serve with JetStream in DIR
+#   make cluster [NODES=3] [DIR=./data] [ARGS="-D"]      build and run a cluster of several servers on this machine
 #   make test [SEEDS=100]                                vet, staticcheck, all tests, simulated seeds
 #   make check                                           vet, staticcheck and the architecture test alone
 #   make sim [SEEDS=500] [FROM=0]                        simulate seeds
@@ -11,6 +12,7 @@
 SHELL := /bin/bash
 GO ?= go
 PORT ?= 4222
+NODES ?= 3
 DIR ?= ./data
 SEEDS ?= 100
 FROM ?= 0
@@ -26,8 +28,8 @@ build:
 run: build
 	exec bin/weir serve -js -sd "$(DIR)" -p $(PORT) $(ARGS)
 
-cluster:
-	@echo "make cluster: clusters are not part of this version; make run serves one node" >&2; exit 1
+cluster: build
+	exec bin/weir cluster --nodes $(NODES) --dir "$(DIR)/cluster" $(if $(ARGS),-- $(ARGS))
 
 check:
 	$(GO) vet ./...

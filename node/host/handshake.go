@@ -55,11 +55,6 @@ func (l *links) introduction(r *route) *peerwire.Greeting {
 	l.host.mu.Lock()
 	defer l.host.mu.Unlock()
 	hello := l.hello()
-	for _, s := range l.sessions {
-		if s.hello.Address != "" {
-			hello.Addresses = append(hello.Addresses, s.hello.Address)
-		}
-	}
 	switch {
 	case r == nil:
 		hello.User, hello.Password = "", ""

@@ -153,15 +153,8 @@ func (h *Host) Routes() []RouteInfo {
 	return list
 }
 
-// hello is how the server introduces itself; its password goes only to whom it dials.
-func (h *Host) hello() peerwire.Hello {
-	c := &h.options.Node.Engine.Cluster
-	return peerwire.Hello{
-		Version: peerwire.Version, ID: h.options.Node.Engine.Server, Name: h.options.Node.Engine.ServerName, Cluster: c.Name, Address: c.Address,
-		ClientURLs: c.ClientURLs, Tags: c.Tags, JetStream: h.options.Node.Engine.JetStream.Enabled, Expected: c.Expected,
-		User: c.User, Password: c.Password,
-	}
-}
+// hello is how the server introduces itself; its password goes only to whom it dials. The lock is held.
+func (h *Host) hello() peerwire.Hello { return h.node.Engine().Hello() }
 
 // clientURLs are where clients reach the server: at the host that it listens on, or at all addresses of the machine.
 func clientURLs(listen string, port int) []string {
