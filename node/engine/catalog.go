@@ -331,6 +331,7 @@ func (e *Engine) catalogApplied(effects *effect.List) {
 		switch f.Kind {
 		case effect.GroupCreated:
 			e.openStream(e.catalog.ByGroup(f.Group))
+			e.born(e.groups[wal.GroupID(f.Group)])
 		case effect.GroupUpdated:
 			g.entry = e.catalog.ByGroup(f.Group)
 			e.followCatalog(g)
@@ -346,6 +347,15 @@ func (e *Engine) catalogApplied(effects *effect.List) {
 		}
 	}
 	e.becomeCurrent()
+}
+
+// born has a new group led by the server that the catalog prefers.
+func (e *Engine) born(g *group) {
+	if !e.clustered() || g.replica == nil || len(g.entry.Replicas) < 2 || event.ServerID(g.entry.Replicas[0].Server) != e.config.Server {
+		return
+	}
+	g.born = max(e.ticks, 1)
+	e.campaign(g)
 }
 
 // placed follows a change of where a stream's replicas are: this server begins one, goes on, or gives up what the group has

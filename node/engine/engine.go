@@ -132,8 +132,12 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	return e, nil
 }
 
-// Ready reports whether everything that was recovered is served.
+// Ready reports whether everything that was recovered is served. A server of a cluster takes clients at once: what it can
+// not serve others may.
 func (e *Engine) Ready() bool {
+	if e.clustered() {
+		return true
+	}
 	if !e.opened {
 		return false
 	}

@@ -46,6 +46,9 @@ func (e *Engine) noteFull(err error) {
 	e.timers.push(timer{at: e.now.Mono + e.fullNanos, kind: retryTimer})
 	for _, g := range e.order {
 		g.replica.AnswerReads()
+		if g.leads() && len(g.replica.Members()) > 1 {
+			e.handOver(g, g.replica.Members()) // others may have space
+		}
 	}
 }
 

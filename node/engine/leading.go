@@ -40,9 +40,7 @@ func (e *Engine) forgetLeader(id event.ServerID) {
 		}
 	}
 	for _, g := range e.order {
-		if m, ok := g.replica.Member(g.replica.Leader()); ok && event.ServerID(m.Server) == id {
-			e.awaken(g)
-		}
+		e.succeed(g, id)
 	}
 }
 
@@ -139,3 +137,41 @@ func (e *Engine) mayKnow(g *group) event.ServerID {
 
 // online reports whether a server can be reached.
 func (e *Engine) online(id event.ServerID) bool { return id == e.config.Server || e.peerOf[id] != nil }
+
+// bornTicks is how many ticks the first leader of a new group is looked for at once, instead of after a silence.
+const bornTicks = 20
+
+// campaign has the preferred member of a new group stand for election as long as the group has had no leader: the others
+// may learn of the group a little later.
+func (e *Engine) campaign(g *group) {
+	if g.born == 0 || g.replica == nil {
+		return
+	}
+	if e.ticks-g.born > bornTicks || g.replica.Leader() != 0 || g.replica.Applied().Index > 0 {
+		g.born = 0
+		return
+	}
+	g.replica.Campaign(e)
+}
+
+// succeed looks for new leaders of the groups that a server led whose session ended: a process that is gone is noticed at
+// once, and need not be waited for. The member with the first id among the others stands; if it does not win, the usual
+// silence decides.
+func (e *Engine) succeed(g *group, gone event.ServerID) {
+	r := g.replica
+	leader, ok := r.Member(r.Leader())
+	if !ok || event.ServerID(leader.Server) != gone {
+		return
+	}
+	e.awaken(g)
+	r.ForgetLeader(e)
+	for _, m := range r.Members() {
+		if m.Learner || m.ID == leader.ID || !e.online(event.ServerID(m.Server)) {
+			continue
+		}
+		if m.ID == r.ID() {
+			r.Campaign(e)
+		}
+		return
+	}
+}

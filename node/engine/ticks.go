@@ -65,6 +65,7 @@ func (e *Engine) tick() {
 			continue
 		}
 		g.replica.Tick(e)
+		e.campaign(g)
 		if g.replica == nil {
 			continue
 		}
