@@ -85,6 +85,19 @@ func (p *Pin) Release() error {
 	return err
 }
 
+// Section reads a section of the newest state; nil when there is none with the id.
+func (s *Store) Section(id uint64) ([]byte, error) {
+	at, ok := s.sections[id]
+	if !ok {
+		return nil, nil
+	}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	p := Pin{IDs: []uint64{id}, generation: s.generation, f: s.f, places: []place{at}}
+	return p.Read(0)
+}
+
 // Verify reads the newest state again. The error wraps ErrCorrupt when it is damaged.
 func (s *Store) Verify() error {
 	if s.generation == 0 {

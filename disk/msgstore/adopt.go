@@ -17,6 +17,17 @@ func (s *BlockState) Length() int64 {
 	return int64(s.Size + footerBytes(s.Count, s.Sparse))
 }
 
+// SealedAs reports whether a section of a checkpoint, without data where the checkpoint has none, says of the block that it
+// was sealed with the same table: then its bytes are durable.
+func (s *BlockState) SealedAs(section StateSection) bool {
+	if section.Data == nil || !s.Sealed {
+		return false
+	}
+	o, err := decodeBlockState(section)
+	return err == nil && o.Sealed && o.ID == s.ID && o.First == s.First && o.Last == s.Last && o.Count == s.Count &&
+		o.Size == s.Size && o.Sparse == s.Sparse && o.seqs == s.seqs
+}
+
 // Suits reports whether the file of a block is the one that a checkpoint, perhaps of another replica, describes: the
 // same messages at the same places. Then its bytes are durable. Within one group the sequence of a message decides what
 // it is, so that equal tables mean equal messages unless one is damaged; whole asks to verify each message that the

@@ -28,7 +28,7 @@ func (s *Storage) identify() error {
 	data, err := vfs.ReadFile(s.fs, name)
 	if err == nil {
 		if s.server, err = ParseIdentity(data); err == nil {
-			return nil
+			return s.settleIdentity(name)
 		}
 	}
 	if errors.Is(err, vfs.ErrIO) {
@@ -52,6 +52,18 @@ func (s *Storage) identify() error {
 		s.server = loneServer
 	}
 	return s.writeDurably(name, appendIdentity(nil, s.server)) // nothing but a first start that was cut off is replaced
+}
+
+// settleIdentity makes durable what a killed process may have left un-synced: what follows depends on it.
+func (s *Storage) settleIdentity(name string) error {
+	file, err := s.fs.Open(name)
+	if err == nil {
+		err = errors.Join(file.Sync(), file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", name, err)
+	}
+	return s.fs.SyncDir(s.dir)
 }
 
 // appendIdentity appends the text of the identity file: the id, and the CRC-32C of the line before it.
@@ -84,7 +96,7 @@ func (s *Storage) writeDurably(name string, data []byte) error {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	_, err = file.WriteAt(data, 0)
-	if err == nil {
+	if size, sizeErr := file.Size(); err == nil && sizeErr == nil && size > int64(len(data)) {
 		err = file.Truncate(int64(len(data)))
 	}
 	if err == nil {

@@ -36,7 +36,7 @@ func (s *Storage) stage(op *event.Op) (event.Staged, error) {
 	if !st.whole {
 		return event.Staged{Missing: st.missingSections()}, nil
 	}
-	more, err := st.look(g.blocks, op.Snapshot.Verify)
+	more, err := st.look(g, op.Snapshot.Verify)
 	if err != nil || more {
 		return event.Staged{More: more}, err
 	}
@@ -62,7 +62,8 @@ func (st *staging) appendMissing(dst []event.MissingPart, i int) []event.Missing
 
 // look looks for the blocks of the snapshot, first among those of the replica, then among those that were staged. more
 // says that it has read a good deal and is to be called again.
-func (st *staging) look(local *msgstore.Files, verify bool) (more bool, err error) {
+func (st *staging) look(g *groupFiles, verify bool) (more bool, err error) {
+	local := g.blocks
 	left := int64(StageBytesMax)
 	for ; st.looked < len(st.states); st.looked++ {
 		if left <= 0 {
@@ -70,7 +71,7 @@ func (st *staging) look(local *msgstore.Files, verify bool) (more bool, err erro
 		}
 		state, found := &st.states[st.looked], &st.found[st.looked]
 		// A block that the device does not give is brought like one that is not there.
-		suits, read, err := local.Suits(state, verify)
+		suits, read, err := local.Suits(state, verify || !g.knows(state))
 		left -= read + lookBytes
 		if err == nil && suits {
 			local.Pin([]msgstore.BlockID{state.ID})
@@ -88,6 +89,13 @@ func (st *staging) look(local *msgstore.Files, verify bool) (more bool, err erro
 		return false, nil
 	}
 	return false, st.sweep()
+}
+
+// knows reports whether the replica's newest checkpoint refers to a block and describes it in the same way. A file that no
+// checkpoint refers to may hold what a crash left of it.
+func (g *groupFiles) knows(state *msgstore.BlockState) bool {
+	data, err := g.checkpoints.Section(event.IndexSections + uint64(state.ID))
+	return err == nil && state.SealedAs(msgstore.StateSection{ID: uint64(state.ID), Data: data})
 }
 
 // sweep removes staged blocks that the snapshot does not need.

@@ -67,6 +67,9 @@ var plants = []struct {
 	{"no-sync-dir", func(o *storage.Options) { o.Log.Plant.NoSyncDir, o.Plant.Blocks.NoSyncDir = true, true }},
 	{"no-sync-blocks", func(o *storage.Options) { o.Plant.Blocks.NoSync = true }},
 	{"checkpoint-before-blocks", func(o *storage.Options) { o.Plant.CheckpointBeforeBlocks = true }},
+	{"switch-early", func(o *storage.Options) { o.Plant.SwitchEarly = true }},
+	{"move-early", func(o *storage.Options) { o.Plant.MoveEarly = true }},
+	{"install-keeps-old", func(o *storage.Options) { o.Plant.InstallKeepsOld = true }},
 	{"stop-at-first-bad", func(o *storage.Options) { o.Log.Plant.StopAtFirstBad = true }},
 }
 
@@ -102,7 +105,11 @@ func Run(o Options) (Report, error) {
 	var r Report
 	for i := range uint64(max(0, o.Workloads)) {
 		e := enumerator{number: o.From + i, options: options, report: &r, failuresMax: o.FailuresMax, seen: map[uint64]bool{}}
-		e.workload(o.Damages, !o.NoCrashes)
+		if o.Plant == "" {
+			e.workload(o.Damages, !o.NoCrashes)
+		} else {
+			e.planted(o.Damages)
+		}
 		r.Workloads++
 		if len(r.Failures) >= o.FailuresMax {
 			break
@@ -125,6 +132,16 @@ func (e *enumerator) fail(call, strategy string, err error) {
 }
 
 func (e *enumerator) done() bool { return len(e.report.Failures) >= e.failuresMax }
+
+// planted runs a workload of a faulty storage, for which an assertion is a way of being caught.
+func (e *enumerator) planted(damages int) {
+	defer func() {
+		if failed := recover(); failed != nil {
+			e.fail("an assertion", "any", fmt.Errorf("%v", failed))
+		}
+	}()
+	e.workload(damages, true)
+}
 
 // workload runs a workload, if asked for with crashes at every call, then tries damage.
 func (e *enumerator) workload(damages int, crashes bool) {

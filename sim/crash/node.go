@@ -32,6 +32,7 @@ type group struct {
 	last    uint64 // newest index in the log
 	hard    wal.HardState
 	saved   uint64 // index of a checkpoint that the log is not yet told of
+	behind  bool   // the log knows nothing of the newest checkpoint, which was installed
 }
 
 const blockBytes = 2048
@@ -76,6 +77,11 @@ func recoverGroup(seed uint64, found *event.Group) (*group, error) {
 	}
 	g.index.Restore(found.NextBlock, found.Blocks)
 	g.last = max(found.Checkpoint.Index, found.Log.Compact)
+	logged := found.Log.Compact
+	if n := len(found.Log.Entries); n > 0 {
+		logged = found.Log.Entries[n-1].Index
+	}
+	g.behind = logged < found.Checkpoint.Index
 	for _, e := range found.Log.Entries {
 		c := commandAt(seed, g.id, e.Index)
 		if !bytes.Equal(e.Data, c.encode()) {

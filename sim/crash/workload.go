@@ -37,7 +37,7 @@ func (s *script) run() error {
 
 func (s *script) one() error {
 	n := s.node
-	switch kind := s.draw("kind", 16); {
+	switch kind := s.draw("kind", 17); {
 	case kind < 9 || len(n.groups) == 0:
 		return s.publish()
 	case kind < 12:
@@ -49,6 +49,8 @@ func (s *script) one() error {
 		n.keep(g)
 		g.index.Evict(0)
 		return nil
+	case kind == 16:
+		return s.receive(s.pick())
 	case kind == 14:
 		_, err := n.storage.IdleLog()
 		return err
@@ -97,6 +99,7 @@ func (s *script) publish() error {
 			g.apply(e.Index)
 		}
 		g.last += uint64(len(w.Entries))
+		g.behind = false
 		a.last = g.last
 		if w.HasHardState {
 			g.hard, a.term = w.HardState, w.HardState.Term
@@ -112,12 +115,15 @@ func (s *script) publish() error {
 // entries makes the next entries of a group.
 func (s *script) entries(g *group) wal.Write {
 	w := wal.Write{Group: g.id, Compact: g.saved}
+	if g.behind {
+		w = resetWrite(g)
+	}
 	for i := range 1 + memfs.Hash(s.key, "entries", s.step, uint64(g.id))%3 {
 		index := g.last + 1 + i
 		c := commandAt(s.node.seed, g.id, index)
 		w.Entries = append(w.Entries, wal.Entry{Term: g.hard.Term, Index: index, Data: c.encode()})
 	}
-	if g.last == 0 || s.draw("hard", 4) == 0 {
+	if g.last == 0 || g.behind || s.draw("hard", 4) == 0 {
 		w.HasHardState = true
 		w.HardState = wal.HardState{Term: g.hard.Term + 1, Vote: 1, Commit: g.last}
 	}
