@@ -226,6 +226,10 @@ func (m *machine) clustered(c *node.Config) {
 		ClientURLs: []string{fmt.Sprintf("10.0.0.%d:4222", m.index+1)},
 		TickNanos:  p.TickMillis * 1_000_000, ElectionTicks: p.ElectionTicks, LogTailBytes: p.LogTailBytes,
 	}
+	life, ticks := m.life(), uint64(p.ElectionTicks)
+	c.Engine.Pin = func(group wal.GroupID, term uint64, role uint8) int {
+		return int(ticks + m.w.key.Below(ticks, "election", life, uint64(group), term, uint64(role)))
+	}
 }
 
 // step brings inputs to the node, behind what its connections have written since the last one.

@@ -42,11 +42,8 @@ func serverID(id uint64) peerwire.ServerID { return peerwire.ServerID(id) }
 
 // hello is how the server introduces itself.
 func (m *machine) hello() *peerwire.Hello {
-	c := m.config().Engine
-	return &peerwire.Hello{
-		Version: peerwire.Version, ID: c.Server, Name: c.ServerName, Cluster: c.Cluster.Name, Address: c.Cluster.Address,
-		ClientURLs: c.Cluster.ClientURLs, JetStream: true, Expected: c.Cluster.Expected, StoreMax: -1, MemoryMax: -1,
-	}
+	h := m.node.Engine().Hello()
+	return &h
 }
 
 // peers is the world as a mesh.Host.
