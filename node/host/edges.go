@@ -72,7 +72,7 @@ func (n *network) Send(out []event.ConnOut) {
 // SpareMax and SpareBytesMax bound the buffers kept for the node, and the capacity of each.
 const (
 	SpareMax      = 256
-	SpareBytesMax = 256 << 10
+	SpareBytesMax = 512 << 10
 )
 
 // Spare gives written buffers back to the node.
