@@ -142,7 +142,7 @@ func (e *Engine) Ready() bool {
 		return false
 	}
 	for _, g := range e.order {
-		if !g.replica.Serving() && g.replica.Broken() == nil {
+		if e.leaderOf(g.id) == 0 && g.replica.Broken() == nil {
 			return false
 		}
 	}

@@ -55,6 +55,10 @@ const (
 	RedialMax = 2 * time.Second
 	// SettleTime is how old a session has to be before another connection of the same two processes may replace it.
 	SettleTime = 2 * time.Second
+	// SignEach is how often each server shows that it is there, and SilenceMax how long a session lasts without that: the
+	// kernel would notice a broken path minutes later, and a healed one as well.
+	SignEach   = time.Second
+	SilenceMax = 5 * time.Second
 	// HandshakesMax bounds the connections that are accepted and not yet sessions.
 	HandshakesMax = 64
 	// LearnedMax bounds the addresses that are learned from other servers.
@@ -165,8 +169,9 @@ func (l *links) start() {
 	if l == nil {
 		return
 	}
-	l.running.Add(1)
+	l.running.Add(2)
 	go l.accept()
+	go l.showSigns()
 	l.host.mu.Lock()
 	defer l.host.mu.Unlock()
 	for _, r := range l.options.Routes {
@@ -216,6 +221,23 @@ func (l *links) accept() {
 	}
 }
 
+// showSigns shows the other servers that this one is there.
+func (l *links) showSigns() {
+	defer l.running.Done()
+	for l.sleep(SignEach) {
+		l.host.mu.Lock()
+		conns := make([]*tcp.PeerConn, 0, len(l.sessions))
+		for _, s := range l.sessions {
+			s.conn.Queue(peerwire.Append(nil, &peerwire.Frame{Kind: peerwire.Known}))
+			conns = append(conns, s.conn)
+		}
+		l.host.mu.Unlock()
+		for _, c := range conns {
+			c.Flush()
+		}
+	}
+}
+
 // sleep waits, and reports whether the server goes on.
 func (l *links) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
@@ -240,7 +262,8 @@ func (l *links) takeTouched() []*tcp.PeerConn {
 
 func (l *links) peerOptions(tls *tls.Config) tcp.PeerOptions {
 	return tcp.PeerOptions{
-		TLS: tls, Timeout: l.options.Timeout, WriteDeadline: l.options.WriteDeadline, Release: l.host.release,
+		TLS: tls, Timeout: l.options.Timeout, WriteDeadline: l.options.WriteDeadline, Silence: SilenceMax,
+		Release: l.host.release,
 	}
 }
 

@@ -95,8 +95,8 @@ const (
 
 	kindMax = Taken
 
-	// Known tells of another server: Token (its id), Subject (its address). It is spoken between the edges, which look
-	// for servers to connect to; engines never see it.
+	// Known tells of another server: Token (its id), Subject (its address); without any it says no more than that the
+	// sender is there. It is spoken between the edges, which look for servers to connect to; engines never see it.
 	Known Kind = 128
 )
 
@@ -212,13 +212,21 @@ func Split(data []byte) (frame, rest []byte, err error) {
 // KindOf is the kind of a whole frame.
 func KindOf(frame []byte) Kind { return Kind(frame[HeadBytes]) }
 
+// Verify checks the checksum of a whole frame.
+func Verify(frame []byte) error {
+	if sum := crc32.Checksum(frame[HeadBytes:], castagnoli); sum != binary.LittleEndian.Uint32(frame[4:]) {
+		return fmt.Errorf("%w: checksum", ErrMalformed)
+	}
+	return nil
+}
+
 // Parse reads a whole frame into f.
 func Parse(frame []byte, f *Frame) error {
 	if len(frame) < HeadBytes+2 {
 		return fmt.Errorf("%w: %d bytes", ErrMalformed, len(frame))
 	}
-	if sum := crc32.Checksum(frame[HeadBytes:], castagnoli); sum != binary.LittleEndian.Uint32(frame[4:]) {
-		return fmt.Errorf("%w: checksum", ErrMalformed)
+	if err := Verify(frame); err != nil {
+		return err
 	}
 	kind := KindOf(frame)
 	if kind == 0 || kind > kindMax && kind != Known {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,9 @@ const (
 // ErrPeerSlow ends a session whose other side does not take what is sent to it.
 var ErrPeerSlow = errors.New("the other server does not keep up with what is sent to it")
 
+// ErrPeerSilent ends a session whose other side says nothing any more, though it is to show signs of life.
+var ErrPeerSilent = errors.New("the other server has said nothing")
+
 // PeerOptions is how connections between servers are made.
 type PeerOptions struct {
 	// TLS, when it is not nil, protects the connection.
@@ -43,6 +47,8 @@ type PeerOptions struct {
 	Timeout time.Duration
 	// WriteDeadline bounds a write that the kernel does not take.
 	WriteDeadline time.Duration
+	// Silence is how long nothing may come in a session before it ends; 0 does not bound it.
+	Silence time.Duration
 	// Release takes buffers back that were queued and have been written. It must not block.
 	Release func(buffer []byte)
 }
@@ -177,6 +183,10 @@ func (p *PeerConn) Start(last *peerwire.Greeting) error {
 func (p *PeerConn) Run(take func(frames []byte)) error {
 	buffer, have := make([]byte, PeerReadBytes), 0
 	for {
+		if err := p.awaitMore(); err != nil {
+			p.Close(err)
+			return p.Err()
+		}
 		n, err := p.sock.Read(buffer[have:])
 		have += n
 		p.bytesIn.Add(int64(n))
@@ -188,6 +198,9 @@ func (p *PeerConn) Run(take func(frames []byte)) error {
 			have = copy(buffer, buffer[whole:have])
 		}
 		if err = errors.Join(wrong, err); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				err = fmt.Errorf("%w for %v", ErrPeerSilent, p.options.Silence)
+			}
 			p.Close(err)
 			return p.Err()
 		}
@@ -202,8 +215,15 @@ func (p *PeerConn) Run(take func(frames []byte)) error {
 	}
 }
 
-// wholeFrames returns how many bytes of data are whole frames, and how many frames. An error is about what follows
-// them.
+func (p *PeerConn) awaitMore() error {
+	if p.options.Silence == 0 {
+		return nil
+	}
+	return p.sock.SetReadDeadline(time.Now().Add(p.options.Silence))
+}
+
+// wholeFrames returns how many bytes of data are whole, undamaged frames, and how many frames. An error is about what
+// follows them.
 func wholeFrames(data []byte) (whole, frames int, err error) {
 	for len(data)-whole >= peerwire.HeadBytes {
 		n, err := peerwire.Length(data[whole:])
@@ -212,6 +232,9 @@ func wholeFrames(data []byte) (whole, frames int, err error) {
 		}
 		if len(data)-whole < peerwire.HeadBytes+n {
 			break
+		}
+		if err := peerwire.Verify(data[whole : whole+peerwire.HeadBytes+n]); err != nil {
+			return whole, frames, err
 		}
 		whole += peerwire.HeadBytes + n
 		frames++

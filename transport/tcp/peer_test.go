@@ -178,6 +178,32 @@ func TestFrameBeyondTheProtocolEndsTheSession(t *testing.T) {
 	}
 }
 
+// TestDamagedFrameEndsTheSession changes a bit on the way.
+func TestDamagedFrameEndsTheSession(t *testing.T) {
+	a, b := peers(t, nil, nil)
+	if err := errors.Join(a.Start(nil), b.Start(nil)); err != nil {
+		t.Fatal(err)
+	}
+	frame := peerwire.Append(nil, &peerwire.Frame{Kind: peerwire.Msg, Token: 5})
+	frame[len(frame)-1] ^= 1
+	a.Queue(frame)
+	a.Flush()
+	if err := b.Run(func([]byte) { t.Error("a damaged frame is handed over") }); !errors.Is(err, peerwire.ErrMalformed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSilenceEndsTheSession(t *testing.T) {
+	a, _ := peers(t, nil, nil)
+	if err := a.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	a.options.Silence = 20 * time.Millisecond
+	if err := a.Run(func([]byte) {}); !errors.Is(err, ErrPeerSilent) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestHandshakeHasItsTime waits for a greeting that does not come.
 func TestHandshakeHasItsTime(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -51,8 +51,15 @@ func withoutDatagrams(frames []byte) []byte {
 	return kept
 }
 
-func count(frames []byte) int {
-	_, n, _ := wholeFrames(frames)
+// count counts frames of this server.
+func count(frames []byte) (n int) {
+	for len(frames) > 0 {
+		_, rest, err := peerwire.Split(frames)
+		if err != nil {
+			break // as in withoutDatagrams, where it matters
+		}
+		n, frames = n+1, rest
+	}
 	return n
 }
 

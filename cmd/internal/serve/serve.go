@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nkeys"
@@ -91,7 +92,10 @@ func run(s *settings) int {
 	caught := catch()
 	defer signal.Stop(caught)
 	p := &process{settings: s, sink: sink, log: slog.New(sink), started: time.Now()}
-	if err := p.start(); err != nil {
+	if err := p.start(caught); err != nil {
+		if errors.Is(err, errInterrupted) {
+			return 0
+		}
 		p.fatal(err)
 		return 1
 	}
@@ -108,7 +112,7 @@ func (p *process) fatal(err error) {
 
 // start brings the server up in the order that probes expect: monitoring answers while streams are still recovered,
 // clients are let in when everything is there.
-func (p *process) start() (err error) {
+func (p *process) start(caught <-chan os.Signal) (err error) {
 	if p.self, err = newIdentity(); err != nil {
 		return err
 	}
@@ -137,7 +141,7 @@ func (p *process) start() (err error) {
 	p.monitor.attach(p.host)
 	p.announceCluster()
 	if p.JetStream.Enabled {
-		if err := p.recover(); err != nil {
+		if err := p.recover(caught); err != nil {
 			return errors.Join(err, p.host.Shutdown(), p.monitor.close())
 		}
 		// What was read to recover is garbage now; it would take the collector long to notice on an idle server.
@@ -157,23 +161,46 @@ func (p *process) start() (err error) {
 	return nil
 }
 
-// recoverMax is how long a start waits for streams before it lets clients in without them; health says which.
-const recoverMax = 10 * time.Minute
+// recoverMax is how long a start waits for streams before it lets clients in without them; health says which. A part of
+// a cluster waits less: it may be the others that are missing, and clients may want to know that.
+const (
+	recoverMax        = 10 * time.Minute
+	recoverClusterMax = 2 * time.Second
+)
 
 // recoverPoll is how often a start looks whether all streams are served.
 const recoverPoll = time.Millisecond
 
+// errInterrupted is the end of a start that a signal ended.
+var errInterrupted = errors.New("interrupted while starting")
+
 // recover waits until all streams are served.
-func (p *process) recover() error {
-	for limit := time.Now().Add(recoverMax); time.Now().Before(limit); time.Sleep(recoverPoll) {
+func (p *process) recover(caught <-chan os.Signal) error {
+	most := recoverMax
+	if p.Cluster.Port != 0 {
+		most = recoverClusterMax
+	}
+	limit := time.After(most)
+	poll := time.NewTicker(recoverPoll)
+	defer poll.Stop()
+	for {
 		ready := false
 		p.host.View(func(e *engine.Engine, _ event.Time) { ready = e.Ready() })
 		if ready {
 			return nil
 		}
+		select {
+		case <-poll.C:
+		case <-limit:
+			p.log.Warn(fmt.Sprintf("Not all streams are served after %v; clients are let in", most))
+			return nil
+		case s := <-caught:
+			if s == syscall.SIGINT || s == syscall.SIGTERM {
+				p.log.Info(fmt.Sprintf("Trapped %q signal", s))
+				return errInterrupted
+			}
+		}
 	}
-	p.log.Warn(fmt.Sprintf("Not all streams are served after %v; clients are let in", recoverMax))
-	return nil
 }
 
 // options are what the host runs with.
