@@ -26,7 +26,7 @@ const ClosedMax = 10_000
 // but not their number, first.
 const ClosedSubsMax = 100_000
 
-// SpareMax bounds the buffers that are kept for the output of sessions.
+// SpareMax bounds the buffers that are kept for the output of sessions, with clients and with other servers.
 const SpareMax = 256
 
 // connect greets a new connection.
@@ -173,13 +173,19 @@ func (h *clientHost) Session(id event.ConnID) *session.Session {
 // Ready implements session.Host.
 func (h *clientHost) Ready(s *session.Session) []byte {
 	h.ready = append(h.ready, s)
-	if n := len(h.spare); n > 0 {
-		b := h.spare[n-1]
-		h.spare[n-1] = nil
-		h.spare = h.spare[:n-1]
-		return b
+	return (*Engine)(h).spareBuffer()
+}
+
+// spareBuffer is an empty buffer for what leaves; nil is one.
+func (e *Engine) spareBuffer() []byte {
+	n := len(e.spare)
+	if n == 0 {
+		return nil
 	}
-	return nil
+	b := e.spare[n-1]
+	e.spare[n-1] = nil
+	e.spare = e.spare[:n-1]
+	return b[:0]
 }
 
 // clientInfo describes a client for audits.

@@ -110,7 +110,7 @@ func (e *Engine) toPeer(to event.ServerID) *[]byte {
 		return &e.lost
 	}
 	if !p.ready {
-		p.ready = true
+		p.ready, p.frames = true, e.spareBuffer()
 		e.peersOut = append(e.peersOut, p)
 	}
 	return &p.frames
@@ -179,6 +179,8 @@ func (e *Engine) take(p *peer, f *peerwire.Frame) error {
 		return e.interestFrame(p.id, f)
 	case peerwire.Msg:
 		e.routedMsg(p.id, f)
+	case peerwire.Taken:
+		return e.takenFrame(p.id, f)
 	case peerwire.Publish:
 		e.forwardedPublish(p, f)
 	case peerwire.Request:
