@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"weir/disk/memfs"
@@ -379,23 +380,63 @@ func TestFailedSyncPoisonsTheLog(t *testing.T) {
 	}
 }
 
-// TestSegmentTakesNothingAfterAHalfAppend leaves a part of an append behind the end: what follows goes elsewhere, so that
-// no remainder can ever follow it.
-func TestSegmentTakesNothingAfterAHalfAppend(t *testing.T) {
+// TestHalfAppendsLeaveNothingBehind lets appends of many frames fail half-way, so that whole frames of theirs lie behind the
+// end. The segment goes on with something shorter, and nothing that was refused ever follows it.
+func TestHalfAppendsLeaveNothingBehind(t *testing.T) {
+	for frames := 1; frames < 40; frames++ {
+		fs := memfs.New(memfs.Options{})
+		l, _, err := Open(fs, "wal", Options{})
+		must(t, err)
+		first := Write{Group: 1, Entries: []Entry{{Term: 1, Index: 1}}}
+		must(t, l.Append([]Write{first}))
+		before := l.id
+		fs.SetCapacity(fs.Used() + 8192)
+		var large []Write
+		for i := range frames {
+			large = append(large, Write{Group: GroupID(10 + i), Entries: []Entry{{Term: 1, Index: 1, Data: make([]byte, 700)}}})
+		}
+		large = append(large, Write{Group: 1, Entries: []Entry{{Term: 1, Index: 2, Data: make([]byte, 64<<10)}}})
+		for range 5 {
+			if err := l.Append(large); !errors.Is(err, vfs.ErrNoSpace) {
+				t.Fatalf("got %v, want ErrNoSpace", err)
+			}
+		}
+		second := Write{Group: 1, Entries: []Entry{{Term: 1, Index: 2}}}
+		must(t, l.Append([]Write{second}))
+		if l.id != before {
+			t.Fatalf("refused appends cost segments: %d follows %d", l.id, before)
+		}
+		state := twin{}
+		state.apply(first)
+		state.apply(second)
+		_, rec, err := Open(fs.Crash(memfs.KeepAll, 1), "wal", Options{})
+		must(t, err)
+		if err := check(rec, []twin{state}, nil); err != nil || len(rec.Damaged) > 0 || len(rec.Groups) != 1 {
+			t.Fatalf("%d frames: %v %v, %d groups", frames, err, rec.Damaged, len(rec.Groups))
+		}
+	}
+}
+
+// TestLogWithoutSegmentsIsDamaged removes every segment of a log that was synced: nobody may take that for a new log.
+func TestLogWithoutSegmentsIsDamaged(t *testing.T) {
 	fs := memfs.New(memfs.Options{})
 	l, _, err := Open(fs, "wal", Options{})
 	must(t, err)
 	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{{Term: 1, Index: 1}}}}))
-	before := l.id
-	fs.SetCapacity(fs.Used() + 8192)
-	large := Entry{Term: 1, Index: 2, Data: make([]byte, 64<<10)}
-	if err := l.Append([]Write{{Group: 1, Entries: []Entry{large}}}); !errors.Is(err, vfs.ErrNoSpace) {
-		t.Fatalf("got %v, want ErrNoSpace", err)
+	must(t, l.Close())
+	for _, name := range fs.Files("wal") {
+		if strings.HasSuffix(name, segmentSuffix) {
+			must(t, fs.Remove(name))
+		}
 	}
-	fs.SetCapacity(0)
-	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{{Term: 1, Index: 2}}}}))
-	if l.id == before {
-		t.Fatalf("segment %d goes on", l.id)
+	for range 3 {
+		l, rec, err := Open(fs, "wal", Options{})
+		must(t, err)
+		if !rec.Incomplete {
+			t.Fatal("the loss of the log is not reported")
+		}
+		must(t, l.Append([]Write{{Group: 9, Entries: []Entry{{Term: 1, Index: 1}}, Reset: true, HasHardState: true, Meta: []byte("m")}}))
+		must(t, l.Close())
 	}
 }
 

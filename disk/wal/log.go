@@ -28,7 +28,7 @@ type Log struct {
 	off        int64 // end of the last frame written
 	synced     int64 // everything before was synced
 	fresh      bool  // the header is in buf and not yet written
-	stale      bool  // an append failed half-way for lack of space: the segment takes no more frames
+	torn       int64 // behind off, an append that failed for lack of space may have left frames up to here; 0: none
 	header     segmentHeader
 	incomplete bool          // damage may hide groups; kept in every header
 	recent     recent        // what the newest appends of the segment wrote
@@ -76,7 +76,10 @@ func (l *Log) Append(writes []Write) error {
 	if bound > AppendBytesMax {
 		return fmt.Errorf("append of %d bytes: %w", bound, ErrTooLarge)
 	}
-	if l.stale || !l.fresh && l.off+bound > l.opts.SegmentBytes {
+	if err := l.mend(); err != nil {
+		return l.failed(err)
+	}
+	if !l.fresh && l.off+bound > l.opts.SegmentBytes {
 		if err := l.rotate(); err != nil {
 			return l.failed(err)
 		}
@@ -84,7 +87,6 @@ func (l *Log) Append(writes []Write) error {
 	at := l.encode(writes)
 	if err := l.write(); err != nil {
 		l.unstage(writes)
-		l.stale = true
 		return l.failed(fmt.Errorf("append to segment %d at %d: %w", l.id, at, err))
 	}
 	l.commit(writes, at)
@@ -144,6 +146,9 @@ func (l *Log) write() error {
 		l.buf = append(l.buf, zeroPage[:pageBytes-len(l.buf)%pageBytes]...)
 	}
 	_, err := l.f.WriteAt(l.buf, l.bufAt)
+	if err != nil {
+		l.torn = max(l.torn, l.bufAt+int64(len(l.buf)))
+	}
 	l.buf = l.buf[:n]
 	if err != nil {
 		l.buf = l.buf[:l.off-l.bufAt]
@@ -160,6 +165,38 @@ func (l *Log) write() error {
 		l.buf = append(l.buf[:0], kept...)
 	}
 	l.bufAt = last
+	return nil
+}
+
+// mend overwrites what an append that failed half-way has left behind the end of the log, and syncs: its frames must never
+// follow a later append. The segment then goes on, so that a full disk does not cost a segment for each attempt.
+func (l *Log) mend() error {
+	if l.torn == 0 {
+		return nil
+	}
+	size, err := l.f.Size()
+	if err == nil && min(size, l.torn) > l.off {
+		err = zero(l.f, l.off, min(size, l.torn))
+	}
+	if err == nil {
+		err = l.f.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("mend the end of segment %d at %d: %w", l.id, l.off, err)
+	}
+	l.torn = 0
+	return nil
+}
+
+// zero overwrites the bytes [lo, hi) of a file.
+func zero(f vfs.File, lo, hi int64) error {
+	for lo < hi {
+		n := min(int64(len(zeros)), hi-lo)
+		if _, err := f.WriteAt(zeros[:n], lo); err != nil {
+			return err
+		}
+		lo += n
+	}
 	return nil
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // Open reads the log in a directory, which it makes if it is not there, and readies it for Append. Damage is reported
-// in Recovered; the error wraps ErrCorrupt only where nothing at all is left of a log that was synced, and ErrVersion
-// where the format is unknown. After an error nothing is open. Open does not change bytes that were durable. When it
+// in Recovered, also that nothing at all is left of a log that was synced; the error wraps ErrVersion where the format is
+// unknown. After an error nothing is open. Open does not change bytes that were durable. When it
 // returns, what it recovered is durable.
 func Open(fs vfs.FS, dir string, opts Options) (*Log, Recovered, error) {
 	opts = opts.normalize()
@@ -115,12 +115,8 @@ func (l *Log) openTail(r *recovery) error {
 // clean zeroes the frames that a torn append left behind the end, so that they can never follow a later append, and
 // syncs everything before, which a killed process may have left un-synced.
 func (l *Log) clean(s *scan) error {
-	for off := l.off; off < s.tailEnd; {
-		n := min(int64(len(zeros)), s.tailEnd-off)
-		if _, err := l.f.WriteAt(zeros[:n], off); err != nil {
-			return err
-		}
-		off += n
+	if err := zero(l.f, l.off, s.tailEnd); err != nil {
+		return err
 	}
 	if err := l.f.Sync(); err != nil {
 		return err

@@ -77,9 +77,7 @@ func (r *recovery) run() error {
 		return err
 	}
 	if len(r.chain) == 0 {
-		if r.mark.number > 0 {
-			return r.lost()
-		}
+		r.noteLost()
 		return nil
 	}
 	for again := true; again && len(r.chain) > 0; {
@@ -88,16 +86,19 @@ func (r *recovery) run() error {
 			return err
 		}
 	}
-	if len(r.chain) == 0 && r.mark.number > 0 {
-		return r.lost()
+	if len(r.chain) == 0 {
+		r.noteLost()
 	}
 	r.conclude()
 	return nil
 }
 
-// lost is the error for a log of which nothing is left.
-func (r *recovery) lost() error {
-	return fmt.Errorf("the log was synced to segment %d at %d, but no segment is there: %w", r.mark.segment, r.mark.offset, ErrCorrupt)
+// noteLost notes that nothing is left of the log, if it ever held something.
+func (r *recovery) noteLost() {
+	if r.mark.number > 0 {
+		r.note("the log was synced to segment %d at %d, but no segment is there", r.mark.segment, r.mark.offset)
+		r.hide()
+	}
 }
 
 // list finds the segment files and reads the mark.

@@ -50,6 +50,9 @@ func start(fs vfs.FS, seed uint64, options storage.Options) (*node, map[wal.Grou
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := s.Hidden(); err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
 	n := &node{seed: seed, storage: s, next: 1}
 	damaged := map[wal.GroupID]error{}
 	for i := range found {
