@@ -115,7 +115,7 @@ func (l *Log) openTail(r *recovery) error {
 // clean zeroes the frames that a torn append left behind the end, so that they can never follow a later append, and
 // syncs everything before, which a killed process may have left un-synced.
 func (l *Log) clean(s *scan) error {
-	if err := zero(l.f, l.off, s.tailEnd); err != nil {
+	if err := zero(l.f, l.off, min(s.tailEnd, int64(len(s.data)))); err != nil {
 		return err
 	}
 	if err := l.f.Sync(); err != nil {
