@@ -118,6 +118,9 @@ func (e *Engine) served(g *group) {
 	g.started = true
 	e.noteLeader(g, e.config.Server, g.replica.Term())
 	e.announce(g)
+	if len(g.replica.Members()) > 1 {
+		e.api.LeaderElected(uint64(g.id))
+	}
 	if g.id == metaGroup {
 		return
 	}
@@ -132,6 +135,9 @@ func (e *Engine) served(g *group) {
 func (e *Engine) lostLead(g *group) {
 	if !g.started {
 		return
+	}
+	if g.replica != nil && g.replica.Leader() == 0 && !e.hasQuorum(g) {
+		e.api.QuorumLost(uint64(g.id))
 	}
 	g.started, g.ticking, g.following = false, false, 0
 	if g.leader == e.config.Server {

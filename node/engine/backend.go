@@ -51,6 +51,8 @@ func (b *backend) Barrier(id uint64, then func(*jsapi.Error)) {
 		then(jsapi.CodeClusterNotAvail.Err())
 	case g.damaged != nil:
 		then(jsapi.CodeStreamOffline.Err())
+	case g.replica == nil:
+		then(jsapi.CodeClusterNotAvail.Err())
 	case b.full != nil && g.replica.Serving():
 		then(nil) // what waits for the disk is not acknowledged, and may be so for long
 	default:
@@ -71,7 +73,7 @@ func (b *backend) Barrier(id uint64, then func(*jsapi.Error)) {
 func (b *backend) Propose(id uint64, c *command.Command, done func(*effect.Effect)) {
 	e := (*Engine)(b)
 	g := b.groups[wal.GroupID(id)]
-	if g == nil {
+	if g == nil || g.damaged == nil && g.replica == nil {
 		done(&effect.Effect{Kind: effect.Result, Err: jsapi.CodeClusterNotAvail.Err()})
 		return
 	}
@@ -109,7 +111,7 @@ func (b *backend) Fetch(id, seq uint64, done func(api.Message, api.Reading)) {
 
 // Reply implements api.Broker.
 func (b *backend) Reply(account, subject string, header, body []byte) {
-	b.accountNamed[account].send([]byte(subject), header, body)
+	(*Engine)(b).replyTo(b.accountNamed[account], subject, header, body)
 }
 
 // HasInterest implements api.Broker.
@@ -132,12 +134,9 @@ type requests Engine
 // Deliver answers the request. It reports false when the requester is to learn that nobody listens.
 func (r *requests) Deliver(sub *route.Sub, m *route.Message) bool {
 	e := (*Engine)(r)
-	request := api.Request{
-		Account: e.servedBy(sub).name, Subject: string(m.Subject), Reply: string(m.Reply),
-		Header: m.Header, Body: m.Payload,
-	}
+	var path requestPath
 	if s := e.sessions[m.From]; s != nil {
-		request.Client = func() *jsapi.ClientInfo { return e.clientInfo(s) }
+		path.client = func() *jsapi.ClientInfo { return e.clientInfo(s) }
 	}
-	return e.api.Handle(&request) != api.NoResponders
+	return e.request(e.servedBy(sub), m, path)
 }

@@ -342,8 +342,13 @@ func (e *Engine) catalogApplied(effects *effect.List) {
 			e.placed(g, e.catalog.ByGroup(f.Group))
 		case effect.GroupDeleted:
 			e.endStream(g)
-		case effect.ServerRegistered, effect.ServerRemoved:
+		case effect.ServerRegistered:
 			e.awaken(e.meta)
+		case effect.ServerRemoved:
+			e.awaken(e.meta)
+			if s := e.catalog.Server(f.N); s != nil && e.meta.leads() {
+				e.api.ServerRemoved(s.Name, event.ServerID(s.ID).Short())
+			}
 		}
 	}
 	e.becomeCurrent()
@@ -408,6 +413,10 @@ func (e *Engine) followCatalog(g *group) {
 
 // endStream ends a stream whose deletion is committed.
 func (e *Engine) endStream(g *group) {
+	if g.leads() {
+		e.api.StreamEnded(g.entry, g.stream)
+	}
+	e.forgetLeadership(g.id)
 	key := streamKey{g.entry.Account, g.entry.Name}
 	if e.byName[key] == g {
 		delete(e.byName, key)

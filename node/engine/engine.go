@@ -72,6 +72,7 @@ type Engine struct {
 	interests
 	transfers
 	peering
+	inquiring
 	appending
 	reading
 	checkpointing
@@ -91,6 +92,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	if config.SystemAccount == "" {
 		config.SystemAccount = systemAccount
 	}
+	config.JetStream.Limits.Clustered = config.Cluster.Name != ""
 	e := &Engine{
 		config: config, now: now, wall: now.Wall, random: random{state: config.Seed},
 		sessions:      map[event.ConnID]*client{},
@@ -107,7 +109,9 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 			peerOf: map[event.ServerID]*peer{}, early: map[wal.GroupID]lead{}, registering: map[uint64]int64{},
 			origins: map[origin]event.ServerID{},
 		},
+		inquiring: newInquiring(),
 	}
+	e.leaderFound = e.leaderKnown
 	e.openAccounts()
 	e.counters.start, e.counters.pastOf = now, map[string]*monitor.Tenant{}
 	e.clientConfig = config.clients()
@@ -119,8 +123,8 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	e.desk = delivery.NewDesk((*desk)(e), delivery.Config{Boot: config.Boot})
 	e.api = api.New(api.Config{
 		ServerName: config.ServerName, Domain: config.JetStream.Domain, SystemAccount: config.SystemAccount, Strict: config.JetStream.Strict,
-		PendingBytes: int(config.Limits.PendingBytes),
-	}, api.Backend{State: (*backend)(e), Groups: (*backend)(e), Broker: (*backend)(e)})
+		PendingBytes: int(config.Limits.PendingBytes), Cluster: config.Cluster.Name,
+	}, api.Backend{State: (*backend)(e), Groups: (*backend)(e), Broker: (*backend)(e), Cluster: (*backend)(e)})
 	for i := range recovered {
 		e.recovered[recovered[i].ID] = &recovered[i]
 	}
@@ -221,6 +225,7 @@ func (e *Engine) Finish(now event.Time, out *event.Outputs) {
 	e.fire()
 	e.answerGone()
 	if e.desk != nil {
+		e.followLeaders()
 		e.settle()
 		e.flushAppends(out)
 		e.flushFetches(out)
@@ -242,7 +247,7 @@ func (e *Engine) Finish(now event.Time, out *event.Outputs) {
 	if e.desk != nil {
 		out.WakeAt = earlier(out.WakeAt, e.desk.Deadline())
 	}
-	if e.unsettled {
+	if e.unsettled || len(e.elected) > 0 {
 		out.WakeAt = e.now.Mono
 	}
 }

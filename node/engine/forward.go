@@ -141,7 +141,7 @@ func (e *Engine) request(a *account, m *route.Message, path requestPath) bool {
 		if e.forwardRequest(g, a, m, path.hops) {
 			return true
 		}
-		return e.api.Unavailable(&request) != api.NoResponders
+		return e.await(g, &request, path.hops)
 	}
 	return e.api.Handle(&request) != api.NoResponders
 }

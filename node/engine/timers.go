@@ -30,6 +30,7 @@ const (
 	lazyTimer
 	unreadableTimer
 	tickTimer
+	askTimer
 )
 
 // Before orders by time; what comes at one time has an order of its own, so that runs can be repeated.
@@ -89,6 +90,8 @@ func (e *Engine) fire() {
 			e.settleResting()
 		case tickTimer:
 			e.tick()
+		case askTimer:
+			e.askAgain()
 		case unreadableTimer:
 			e.readAgain()
 		case lazyTimer:

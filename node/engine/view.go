@@ -104,6 +104,9 @@ func (e *Engine) Snapshot(now event.Time, want monitor.Want) monitor.Snapshot {
 	if e.config.JetStream.Enabled {
 		s.JetStream = e.showJetStream(want)
 	}
+	if e.clustered() {
+		s.Cluster = e.showCluster()
+	}
 	return s
 }
 
@@ -179,6 +182,9 @@ func (e *Engine) showJetStream(want monitor.Want) *monitor.JetStream {
 		shown.ReservedStorage += storage
 		shown.Accounts = append(shown.Accounts, account)
 	}
+	if e.clustered() && e.meta.replica != nil {
+		shown.HAAssets++ // the catalog
+	}
 	return shown
 }
 
@@ -194,6 +200,9 @@ func (e *Engine) showAccount(a *account, shown *monitor.JetStream, want monitor.
 		if g == nil {
 			shown.Recovering++
 			continue
+		}
+		if g.replica == nil && g.damaged == nil {
+			continue // it is on other servers
 		}
 		shown.Streams++
 		if g.damaged != nil {
@@ -218,16 +227,25 @@ func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor
 	} else {
 		account.Memory += state.Bytes
 	}
-	if !g.replica.Serving() && g.replica.Broken() == nil {
+	if g.leads() {
+		shown.StreamsLed++
+		shown.ConsumersLed += state.Consumers
+	} else if g.replica.Broken() == nil && !e.clustered() {
 		shown.Recovering++
+	}
+	if len(g.replica.Members()) > 1 {
+		shown.HAAssets += 1 + state.Consumers
 	}
 	if !want.Streams {
 		return
 	}
-	s := monitor.Stream{Info: jsapi.StreamInfo{
+	s := monitor.Stream{Led: g.leads(), Info: jsapi.StreamInfo{
 		Config: *g.stream.Config(), Created: jsapi.Time(g.entry.Created), State: state, TimeStamp: jsapi.Time(e.wall),
-		Cluster: &jsapi.ClusterInfo{Leader: e.config.ServerName},
+		Cluster: e.members(g.id),
 	}}
+	if e.clustered() {
+		s.Behind, s.RaftGroup = e.behind(g), groupName(g.id, g.entry)
+	}
 	if g.readFailed != nil {
 		s.Failure = g.readFailed.Error()
 	} else if g.saveFailed != nil {
@@ -238,6 +256,9 @@ func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor
 			if info, ok := g.stream.ConsumerInfo(c.Name()); ok {
 				info.NumWaiting, info.PushBound = e.desk.Activity(uint64(g.id), c.ID())
 				info.TimeStamp, info.Config = jsapi.Time(e.wall), c.Config()
+				if e.clustered() {
+					info.Cluster = s.Info.Cluster
+				}
 				s.Consumers = append(s.Consumers, info)
 			}
 		}
