@@ -55,6 +55,7 @@ func (l *links) introduction(r *route) *peerwire.Greeting {
 	l.host.mu.Lock()
 	defer l.host.mu.Unlock()
 	hello := l.hello()
+	hello.Server = l.host.options.Node.Engine.ServerID
 	switch {
 	case r == nil:
 		hello.User, hello.Password = "", ""

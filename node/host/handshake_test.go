@@ -67,7 +67,7 @@ func TestServersLearnOfEachOther(t *testing.T) {
 			t.Errorf("%s met %v, want %v", s.options.Node.Engine.ServerName, met, want)
 		}
 	}
-	if routes := seed.Routes(); len(routes) != 3 || routes[0].Solicited || routes[0].RID >= routes[1].RID {
+	if routes := seed.Routes(); len(routes) != 3 || routes[0].Solicited || routes[0].ID >= routes[1].ID || routes[0].RemoteID == "" {
 		t.Errorf("the first server shows the routes %+v", routes)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/node/event"
@@ -75,10 +76,12 @@ type links struct {
 	listener net.Listener
 	boot     uint64
 	reports  reports
-	running  sync.WaitGroup // of goroutines
-	context  context.Context
-	cancel   context.CancelFunc
-	pending  chan struct{} // holds an element for each handshake of an accepted connection
+	// shown are the sessions for who looks at them without waiting for the node.
+	shown   atomic.Pointer[[]*session]
+	running sync.WaitGroup // of goroutines
+	context context.Context
+	cancel  context.CancelFunc
+	pending chan struct{} // holds an element for each handshake of an accepted connection
 
 	// The rest is guarded by Host.mu.
 	sessions map[event.ServerID]*session

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"weir/node/event"
+	"weir/node/monitor"
 	"weir/transport/peerwire"
 )
 
@@ -43,8 +45,14 @@ func (l *links) begin(s *session, last *peerwire.Greeting) error {
 	return nil
 }
 
-// tell wakes whoever waits for a change of the sessions. Host.mu is held.
+// tell shows a change of the sessions, and wakes whoever waits for one. Host.mu is held.
 func (l *links) tell() {
+	shown := make([]*session, 0, len(l.sessions))
+	for _, s := range l.sessions {
+		shown = append(shown, s)
+	}
+	slices.SortFunc(shown, func(a, b *session) int { return cmp.Compare(a.rid, b.rid) })
+	l.shown.Store(&shown)
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -116,40 +124,24 @@ func (h *Host) release(buffer []byte) {
 	}
 }
 
-// RouteInfo is a session with another server as operators see it.
-type RouteInfo struct {
-	// RID is the number of the connection; ID and Name are the other server's.
-	RID  uint64
-	ID   event.ServerID
-	Name string
-	// Address is the other side, "host:port".
-	Address string
-	// Solicited says that this server dialed, Configured that it did so because of its configuration.
-	Solicited, Configured bool
-	// StartNanos and LastNanos are when the session began and when something came, in unix nanoseconds.
-	StartNanos, LastNanos int64
-	// What has gone over the connection, and how many bytes wait to be written.
-	FramesIn, FramesOut, BytesIn, BytesOut int64
-	Pending                                int
-}
-
-// Routes lists the sessions with other servers in the order of their numbers.
-func (h *Host) Routes() []RouteInfo {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.links == nil {
+// Routes lists the sessions with other servers in the order of their numbers. It does not wait for the node, and so may be
+// called by it.
+func (h *Host) Routes() []monitor.Route {
+	if h.links == nil || h.links.shown.Load() == nil {
 		return nil
 	}
-	var list []RouteInfo
-	for _, s := range h.links.sessions {
+	shown := *h.links.shown.Load()
+	list := make([]monitor.Route, len(shown))
+	for i, s := range shown {
 		t := s.conn.Traffic()
-		list = append(list, RouteInfo{
-			RID: uint64(s.rid), ID: s.hello.ID, Name: s.hello.Name, Address: s.conn.Address().String(), Solicited: s.solicited,
+		ip, port, _ := net.SplitHostPort(s.conn.Address().String())
+		number, _ := strconv.Atoi(port)
+		list[i] = monitor.Route{
+			ID: uint64(s.rid), RemoteID: s.hello.Server, RemoteName: s.hello.Name, IP: ip, Port: number, Solicited: s.solicited,
 			Configured: s.route != nil && s.route.configured, StartNanos: s.started.UnixNano(), LastNanos: t.LastNanos,
-			FramesIn: t.FramesIn, FramesOut: t.FramesOut, BytesIn: t.BytesIn, BytesOut: t.BytesOut, Pending: t.Pending,
-		})
+			InMsgs: t.FramesIn, OutMsgs: t.FramesOut, InBytes: t.BytesIn, OutBytes: t.BytesOut, Pending: t.Pending,
+		}
 	}
-	slices.SortFunc(list, func(a, b RouteInfo) int { return int(a.RID) - int(b.RID) })
 	return list
 }
 

@@ -2,15 +2,7 @@ package monitor
 
 import "weir/model/jsapi"
 
-// The documents about other servers. This one is alone: it has no routes, no gateways and no leaf nodes.
-
-type routez struct {
-	ServerID   string     `json:"server_id"`
-	ServerName string     `json:"server_name"`
-	Now        jsapi.Time `json:"now"`
-	Count      int        `json:"num_routes"`
-	Routes     []empty    `json:"routes"`
-}
+// The documents about other clusters and about servers that join from outside: there are none.
 
 type gatewayz struct {
 	ServerID string     `json:"server_id"`
@@ -27,11 +19,6 @@ type leafz struct {
 }
 
 func (r *request) now() jsapi.Time { return jsapi.Time(r.source.Snapshot(Want{}).NowNanos) }
-
-func (r *request) routez() *routez {
-	s := r.source.Server()
-	return &routez{ServerID: s.ID, ServerName: s.Name, Now: r.now(), Routes: []empty{}}
-}
 
 func (r *request) gatewayz() *gatewayz {
 	return &gatewayz{ServerID: r.source.Server().ID, Now: r.now()}

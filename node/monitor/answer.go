@@ -199,7 +199,7 @@ func (r *request) root() Answer {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<html lang=\"en\">\n<head><title>weir</title></head>\n<body>\n<h1>weir</h1>\n<p>compatible with %s</p>\n", server.Version)
 	for _, link := range []struct{ path, title string }{
-		{"varz", "General"}, {"jsz", "JetStream"}, {"connz", "Connections"}, {"subsz", "Subscriptions"},
+		{"varz", "General"}, {"jsz", "JetStream"}, {"connz", "Connections"}, {"routez", "Routes"}, {"subsz", "Subscriptions"},
 		{"accountz", "Accounts"}, {"accstatz", "Account Stats"}, {"healthz", "Health Probe"},
 	} {
 		fmt.Fprintf(&b, "<a href=.%s/%s>%s</a><br/>\n", server.HTTPBasePath, link.path, link.title)

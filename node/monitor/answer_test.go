@@ -17,13 +17,22 @@ const start = int64(1_800_000_000_123_456_789)
 // Clustered, it is a member of a cluster of three, which the first server leads, or nobody.
 type fixed struct{ jetStream, broken, clustered, leaderless, leads bool }
 
-func (fixed) Server() Server {
-	return Server{
+func (f fixed) Server() Server {
+	s := Server{
 		ID: "NID", Name: "n1", Version: "2.15.2", GoVersion: "go1.26", Host: "0.0.0.0", Port: 4222, HTTPHost: "0.0.0.0", HTTPPort: 8222,
 		MaxConnections: 65536, PingMax: 2, MaxControlLine: 4096, MaxPayload: 1 << 20, MaxPending: 64 << 20,
 		PingIntervalNanos: 120e9, AuthTimeoutNanos: 1_500_000_000, WriteDeadlineNanos: 10e9, StartNanos: start, ConfigNanos: start,
 		SystemAccount: "$SYS", MemoryBytes: 1 << 24, Cores: 2, MaxProcs: 2, CPU: 1.5, Requests: map[string]uint64{"/varz": 1, "/": 2},
 	}
+	if f.clustered {
+		s.Cluster = ClusterOptions{Name: "C1", Host: "0.0.0.0", Port: 6222, URLs: []string{"n2:6222", "n3:6222"}, AuthTimeoutNanos: 2e9, TLSTimeoutNanos: 2e9, TLS: true}
+		s.Routes = []Route{
+			{ID: 5, RemoteID: "NTWO", RemoteName: "n2", IP: "10.0.0.2", Port: 6222, Solicited: true, Configured: true, StartNanos: start,
+				LastNanos: start + 90_060e9, InMsgs: 1, OutMsgs: 2, InBytes: 30, OutBytes: 40, Pending: 5},
+			{ID: 7, RemoteID: "NTHREE", RemoteName: "n3", IP: "10.0.0.3", Port: 40000, StartNanos: start, LastNanos: start},
+		}
+	}
+	return s
 }
 
 func (f fixed) Snapshot(w Want) Snapshot {

@@ -49,6 +49,9 @@ type Server struct {
 	MemoryBytes     int64
 	Cores, MaxProcs int
 	CPU             float64
+	// Cluster is what the configuration says of the cluster, Routes are the connections with its other servers.
+	Cluster ClusterOptions
+	Routes  []Route
 	// Requests counts requests by path.
 	Requests map[string]uint64
 }

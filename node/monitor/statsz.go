@@ -17,6 +17,7 @@ type statsz struct {
 	Received         volume         `json:"received"`
 	FromClients      volume         `json:"received_from_clients"`
 	SlowConsumers    uint64         `json:"slow_consumers"`
+	Routes           []routeStat    `json:"routes,omitempty"`
 	ActiveServers    int            `json:"active_servers"`
 	JetStream        *varzJetStream `json:"jetstream,omitempty"`
 	MaxProcs         int            `json:"gomaxprocs"`
@@ -28,7 +29,7 @@ func (r *request) statsz() *statsz {
 	doc := &statsz{
 		Start: jsapi.Time(s.StartNanos), Mem: s.MemoryBytes, Cores: s.Cores, CPU: s.CPU,
 		Connections: n.Traffic.OpenConnections, TotalConnections: n.Traffic.TotalConnections, Subscriptions: n.Subscriptions.Count,
-		Sent: sent, SentToClients: sent, Received: received, FromClients: received, SlowConsumers: n.Traffic.SlowConsumers,
+		Sent: sent, SentToClients: sent, Received: received, FromClients: received, SlowConsumers: n.Traffic.SlowConsumers, Routes: s.routeStats(),
 		ActiveServers: n.activeServers(), MaxProcs: s.MaxProcs,
 	}
 	for i := range n.Tenants {

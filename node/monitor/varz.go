@@ -49,7 +49,7 @@ type varz struct {
 	MaxControlLine   int               `json:"max_control_line"`
 	MaxPayload       int               `json:"max_payload"`
 	MaxPending       int64             `json:"max_pending"`
-	Cluster          empty             `json:"cluster"`
+	Cluster          varzCluster       `json:"cluster"`
 	Gateway          empty             `json:"gateway"`
 	Leaf             empty             `json:"leaf"`
 	MQTT             empty             `json:"mqtt"`
@@ -178,8 +178,8 @@ func (r *request) varz() *varz {
 		SlowConsumers: n.Traffic.SlowConsumers, StaleConnections: n.Traffic.StaleConnections,
 		Subscriptions: n.Subscriptions.Count, Requests: s.Requests,
 		ConfigLoadTime: jsapi.Time(s.ConfigNanos), ConfigDigest: s.ConfigDigest, Tags: s.Tags, Metadata: s.Metadata,
-		SystemAccount: s.SystemAccount,
-		SlowStats:     kinds{Clients: n.Traffic.SlowConsumers}, StaleStats: kinds{Clients: n.Traffic.StaleConnections},
+		SystemAccount: s.SystemAccount, Cluster: s.Cluster.varz(), Routes: len(s.Routes), Remotes: s.remotes(),
+		SlowStats: kinds{Clients: n.Traffic.SlowConsumers}, StaleStats: kinds{Clients: n.Traffic.StaleConnections},
 	}
 	if j := n.JetStream; j != nil {
 		stats, limits := j.stats(), j.Limits

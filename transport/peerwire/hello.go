@@ -21,6 +21,8 @@ type Hello struct {
 	ID      ServerID `json:"id,string"`
 	Name    string   `json:"name"`
 	Cluster string   `json:"cluster"`
+	// Server is the id of the process that clients see.
+	Server string `json:"server,omitempty"`
 	// Address is where other servers reach it, "host:port"; Addresses are those of the others that it knows.
 	Address   string   `json:"address,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
@@ -62,7 +64,7 @@ func (h *Hello) Check() error {
 	if h.ID == 0 || h.Name == "" {
 		return fmt.Errorf("%w: introduction without id or name", ErrMalformed)
 	}
-	for _, name := range [...]string{h.Name, h.Cluster, h.Domain} {
+	for _, name := range [...]string{h.Name, h.Cluster, h.Domain, h.Server} {
 		if len(name) > nameBytesMax || strings.ContainsFunc(name, unicode.IsControl) {
 			return fmt.Errorf("%w: name of %d bytes", ErrMalformed, len(name))
 		}

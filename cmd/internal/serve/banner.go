@@ -87,11 +87,7 @@ func (p *process) announceCluster() {
 	if addr == nil {
 		return
 	}
-	name := p.Cluster.Name
-	if name == "" {
-		name = unnamedCluster
-	}
-	p.log.Info("Cluster name is " + name)
+	p.log.Info("Cluster name is " + clusterName(&p.Config))
 	if p.Cluster.Name == "" {
 		p.log.Warn("The cluster has no name of its own, consider setting one")
 	}

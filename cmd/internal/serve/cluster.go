@@ -12,10 +12,19 @@ import (
 	"weir/node/config"
 	"weir/node/engine"
 	"weir/node/host"
+	"weir/node/monitor"
 )
 
 // unnamedCluster is the name of a cluster that has none. Only servers without streams may go without.
 const unnamedCluster = "default"
+
+// clusterName is the name of the cluster.
+func clusterName(c *config.Config) string {
+	if c.Cluster.Name == "" {
+		return unnamedCluster
+	}
+	return c.Cluster.Name
+}
 
 // clusterConfig is what the engine knows of the cluster; the host adds what follows from ports.
 func clusterConfig(c *config.Config) engine.Cluster {
@@ -23,10 +32,7 @@ func clusterConfig(c *config.Config) engine.Cluster {
 	if k.Port == 0 {
 		return engine.Cluster{}
 	}
-	made := engine.Cluster{Name: k.Name, Expected: 1, Tags: c.ServerTags, User: k.User, Password: k.Password}
-	if made.Name == "" {
-		made.Name = unnamedCluster
-	}
+	made := engine.Cluster{Name: clusterName(c), Expected: 1, Tags: c.ServerTags, User: k.User, Password: k.Password}
 	for _, r := range k.Routes {
 		if !leadsHere(r.Address, k.Port) {
 			made.Expected++
@@ -123,4 +129,27 @@ func clusterTLS(t *config.TLS) (server, client *tls.Config, err error) {
 		Certificates: []tls.Certificate{pair}, RootCAs: authorities, MinVersion: oldest, InsecureSkipVerify: t.Insecure,
 	}
 	return server, client, nil
+}
+
+// clusterOptions is what monitoring shows of the configuration of a cluster.
+func clusterOptions(c *config.Config, addr net.Addr) monitor.ClusterOptions {
+	k := &c.Cluster
+	listens, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return monitor.ClusterOptions{}
+	}
+	o := monitor.ClusterOptions{
+		Name: clusterName(c), Host: k.Host, Port: listens.Port, AuthTimeoutNanos: k.TimeoutNanos, TLSTimeoutNanos: config.DefaultTLSTimeoutNanos,
+		WriteDeadlineNanos: k.WriteDeadlineNanos,
+	}
+	if o.Host == "" {
+		o.Host = config.DefaultHost
+	}
+	for _, r := range k.Routes {
+		o.URLs = append(o.URLs, r.Address)
+	}
+	if k.TLS != nil {
+		o.TLS, o.TLSTimeoutNanos = true, k.TLS.TimeoutNanos
+	}
+	return o
 }

@@ -143,6 +143,7 @@ func (m *monitoring) Server() monitor.Server {
 		if a, ok := h.Addr().(*net.TCPAddr); ok {
 			s.Port = a.Port
 		}
+		s.Cluster, s.Routes = clusterOptions(&p.Config, h.ClusterAddr()), h.Routes()
 	}
 	return s
 }
