@@ -1,7 +1,9 @@
 package tcp
 
 import (
+	"errors"
 	"net"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,10 +25,14 @@ func (d *direct) open(sock *net.TCPConn) (err error) {
 	return err
 }
 
-// write hands the first VectorMax buffers to the kernel and returns how many bytes it took; EAGAIN when it takes none.
+// write hands the first VectorMax buffers to the kernel and returns how many bytes it took; EAGAIN when it takes none. A
+// deadline that has passed is that of an earlier write with waiting; the next one sets its own, and so EAGAIN asks for it.
 func (d *direct) write(buffers [][]byte) (int, error) {
 	d.buffers, d.written, d.err = buffers[:min(len(buffers), VectorMax)], 0, nil
 	if err := d.raw.Write(d.try); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return 0, unix.EAGAIN
+		}
 		return 0, err
 	}
 	return d.written, d.err
