@@ -18,6 +18,9 @@ func (e *Engine) fence(g *group, why error) {
 	g.damaged = why
 	e.logf(event.Error, fmt.Sprintf("The replica of %s on this server is stopped: %v", e.describe(g), why))
 	if g.replica != nil {
+		if g.leads() {
+			e.handOver(g, g.replica.Members())
+		}
 		g.replica.Fail(why)
 		e.lostLead(g)
 	}

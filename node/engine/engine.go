@@ -71,6 +71,7 @@ type Engine struct {
 
 	interests
 	transfers
+	scrubbing
 	peering
 	inquiring
 	appending
@@ -102,6 +103,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		reading:       reading{fetches: map[event.Ticket]fetching{}},
 		checkpointing: checkpointing{saves: map[event.Ticket]saving{}},
 		watching:      watching{watches: map[watchKey]*route.Watch{}, watchers: map[uint64]watchKey{}},
+		scrubbing:     scrubbing{scrubs: map[event.Ticket]*group{}},
 		transfers: transfers{
 			partReads: map[event.Ticket]partRead{}, pins: map[event.Ticket]*sending{}, stagings: map[event.Ticket]*receiving{},
 		},
@@ -132,6 +134,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		return nil, err
 	}
 	e.armTicks()
+	e.armScrub()
 	e.Finish(now, out)
 	return e, nil
 }
@@ -208,6 +211,8 @@ func (e *Engine) done(c *event.Completion) {
 		e.pinned(c)
 	case event.ReadPart:
 		e.partWasRead(c)
+	case event.Scrub:
+		e.scrubbed(c)
 	case event.Stage, event.StagePart, event.Install:
 		e.staged(c)
 	case event.Drop:

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"errors"
+
 	"weir/disk/msgstore"
+	"weir/disk/wal"
 	"weir/node/event"
 )
 
@@ -72,8 +75,12 @@ func (e *Engine) flushFetches(out *event.Outputs) {
 	for n < len(e.wanted) && len(e.fetches) < FetchesMax && (e.fetchBytes == 0 || e.fetchBytes+e.wanted[n].bytes <= FetchBytesMax) {
 		f := e.wanted[n]
 		n++
+		if e.groups[f.group.id] != f.group || f.group.index == nil || f.group.installing {
+			e.gone = append(e.gone, f)
+			continue
+		}
 		loc, ok := f.group.index.Lookup(f.seq)
-		if !ok || e.groups[f.group.id] != f.group {
+		if !ok {
 			e.gone = append(e.gone, f)
 			continue
 		}
@@ -110,11 +117,18 @@ func (e *Engine) fetched(c *event.Completion) {
 		f.done(&c.Message, nil)
 		return
 	}
-	if _, still := f.group.index.Lookup(f.seq); !still || e.groups[f.group.id] != f.group {
+	if e.groups[f.group.id] != f.group || f.group.index == nil {
+		f.done(nil, nil)
+		return
+	}
+	if _, still := f.group.index.Lookup(f.seq); !still {
 		f.done(nil, nil)
 		return
 	}
 	e.reportDamage(f.group, f.seq, c.Err)
+	if errors.Is(c.Err, wal.ErrCorrupt) {
+		e.foundDamage(f.group, c.Err)
+	}
 	f.done(nil, c.Err)
 }
 

@@ -30,6 +30,7 @@ const (
 	lazyTimer
 	unreadableTimer
 	tickTimer
+	scrubTimer
 	askTimer
 )
 
@@ -88,6 +89,8 @@ func (e *Engine) fire() {
 			e.retryAppends()
 		case restTimer:
 			e.settleResting()
+		case scrubTimer:
+			e.scrub()
 		case tickTimer:
 			e.tick()
 		case askTimer:

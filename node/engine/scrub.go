@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"weir/disk/msgstore"
+	"weir/disk/wal"
+	"weir/node/event"
+)
+
+// scrubNanos is the time between two blocks that are read again to see whether they are still what was written: bytes that
+// nobody reads are found damaged while other replicas still have them.
+const scrubNanos = int64(5e9)
+
+// scrubbing is where the search for damage is.
+type scrubbing struct {
+	scrubGroup wal.GroupID      // whose blocks are next
+	scrubAfter msgstore.BlockID // the block that was verified last
+	scrubs     map[event.Ticket]*group
+}
+
+// armScrub sets the timer of the next block.
+func (e *Engine) armScrub() {
+	e.timers.push(timer{at: e.now.Mono + scrubNanos, kind: scrubTimer})
+}
+
+// scrub orders the next block, or the checkpoint of the next group, to be verified.
+func (e *Engine) scrub() {
+	if g := e.nextToScrub(); g != nil && len(e.scrubs) == 0 {
+		var order msgstore.Scrub
+		ok := false
+		if g.index != nil {
+			order, ok = g.index.TakeScrub(e.scrubAfter)
+		}
+		if ok {
+			e.scrubAfter = order.Block
+		} else {
+			// After its blocks the group's checkpoint, then the next group.
+			e.scrubGroup, e.scrubAfter = g.id+1, 0
+		}
+		ticket := e.ticket()
+		e.scrubs[ticket] = g
+		e.transferOp = append(e.transferOp, event.Op{
+			Kind: event.Scrub, Ticket: ticket, Group: g.id, Snapshot: event.Snapshot{Scrub: order},
+		})
+	}
+	e.armScrub()
+}
+
+// nextToScrub is the group with the lowest id from scrubGroup on; after the last one it begins again.
+func (e *Engine) nextToScrub() *group {
+	var next, first *group
+	for _, g := range e.order {
+		if !g.durable() || g.damaged != nil || g.installing {
+			continue
+		}
+		if first == nil || g.id < first.id {
+			first = g
+		}
+		if g.id >= e.scrubGroup && (next == nil || g.id < next.id) {
+			next = g
+		}
+	}
+	if next == nil {
+		next, e.scrubAfter = first, 0
+	}
+	if next != nil && next.id != e.scrubGroup {
+		e.scrubGroup, e.scrubAfter = next.id, 0
+	}
+	return next
+}
+
+// scrubbed takes what was found.
+func (e *Engine) scrubbed(c *event.Completion) {
+	g := e.scrubs[c.Ticket]
+	delete(e.scrubs, c.Ticket)
+	if g == nil || e.groups[g.id] != g || g.replica == nil || !errors.Is(c.Err, wal.ErrCorrupt) {
+		return
+	}
+	e.foundDamage(g, c.Err)
+}
+
+// foundDamage acts on bytes at rest that are not what was written. A replica that others can stand in for is replaced; one
+// that is alone goes on, and says so.
+func (e *Engine) foundDamage(g *group, err error) {
+	if e.clustered() && g.entry != nil && len(g.entry.Replicas) > 1 {
+		e.fence(g, err)
+		return
+	}
+	if g.readFailed == nil {
+		e.logf(event.Error, fmt.Sprintf("Data of %s is damaged on the disk: %v", e.describe(g), err))
+	}
+	g.readFailed = err
+}
