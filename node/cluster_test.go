@@ -1,0 +1,175 @@
+package node_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir/node/engine"
+	"weir/node/event"
+	"weir/transport/peerwire"
+)
+
+// cluster is several rigs whose frames are carried from one to another at once, in order.
+type cluster struct {
+	t     *testing.T
+	rigs  []*rig
+	down  map[int]bool
+	cut   map[[2]int]bool
+	queue []transit
+}
+
+type transit struct {
+	from, to int
+	frames   []byte
+}
+
+func newCluster(t *testing.T, n int) *cluster {
+	t.Helper()
+	c := &cluster{t: t, down: map[int]bool{}, cut: map[[2]int]bool{}}
+	for i := range n {
+		r := newRig(t, func(config *engine.Config) {
+			config.ServerName = fmt.Sprintf("n%d", i+1)
+			config.ServerID = fmt.Sprintf("NTEST%d", i+1)
+			config.Server = event.ServerID(101 + i)
+			config.Seed, config.Boot = uint64(7+i), uint64(1+100*i)
+			config.Cluster = engine.Cluster{Name: "C", Expected: n}
+		})
+		r.peers = func(out []event.PeerOut) {
+			for _, o := range out {
+				c.queue = append(c.queue, transit{i, int(o.To) - 101, o.Frames})
+			}
+		}
+		c.rigs = append(c.rigs, r)
+	}
+	for i := range c.rigs {
+		for j := range i {
+			c.connect(i, j)
+		}
+	}
+	c.run(40)
+	return c
+}
+
+func (c *cluster) connect(i, j int) {
+	hi, hj := c.rigs[i].node.Engine().Hello(), c.rigs[j].node.Engine().Hello()
+	c.rigs[i].node.Step(event.Input{Kind: event.PeerUp, Peer: hj.ID, Hello: &hj})
+	c.rigs[j].node.Step(event.Input{Kind: event.PeerUp, Peer: hi.ID, Hello: &hi})
+	c.settle()
+}
+
+// settle carries frames and storage operations until there are none.
+func (c *cluster) settle() {
+	for {
+		for i, r := range c.rigs {
+			if !c.down[i] {
+				r.settle()
+			}
+		}
+		if len(c.queue) == 0 {
+			return
+		}
+		queue := c.queue
+		c.queue = nil
+		for _, q := range queue {
+			if c.down[q.to] || c.down[q.from] {
+				continue
+			}
+			c.rigs[q.to].node.Step(event.Input{Kind: event.FromPeer, Peer: peerwire.ServerID(101 + q.from), Frames: q.frames})
+			c.rigs[q.to].settle()
+		}
+	}
+}
+
+// run lets time pass, in ticks of Raft.
+func (c *cluster) run(ticks int) {
+	for range ticks {
+		for i, r := range c.rigs {
+			r.now.Mono += engine.TickNanosDefault
+			r.now.Wall += engine.TickNanosDefault
+			if !c.down[i] {
+				r.node.Step(event.Input{Kind: event.Woke})
+			}
+		}
+		c.settle()
+	}
+}
+
+func (c *cluster) kill(i int) {
+	c.down[i] = true
+	for j, r := range c.rigs {
+		if j != i && !c.down[j] {
+			r.node.Step(event.Input{Kind: event.PeerDown, Peer: event.ServerID(101 + i)})
+		}
+	}
+	c.settle()
+}
+
+func (c *cluster) restart(i int) {
+	c.rigs[i].restart()
+	c.down[i] = false
+	for j := range c.rigs {
+		if j != i && !c.down[j] {
+			c.connect(i, j)
+		}
+	}
+}
+
+// request has a client of a server ask and returns the answer.
+func (c *cluster) request(i int, subject, body string) string {
+	c.t.Helper()
+	r := c.rigs[i]
+	id := event.ConnID(900)
+	if r.out[id] == nil {
+		r.open(id, `"headers":true,"no_responders":true`)
+		r.send(id, "SUB _INBOX.q.* 1\r\n")
+		c.settle()
+	}
+	r.out[id].Reset()
+	r.pub(id, subject, "_INBOX.q.1", body)
+	c.settle()
+	for range 60 {
+		if r.out[id].Len() > 0 {
+			break
+		}
+		c.run(1)
+	}
+	return r.read(id)
+}
+
+func TestThreeServersFoundOneCatalogAndReplicateAStream(t *testing.T) {
+	c := newCluster(t, 3)
+	for i, r := range c.rigs {
+		if h := r.node.Engine().Hello(); h.Catalog != 101 {
+			t.Fatalf("server %d has catalog %d", i, h.Catalog)
+		}
+	}
+	got := c.request(1, "$JS.API.STREAM.CREATE.S", `{"name":"S","subjects":["s.>"],"num_replicas":3,"storage":"file","retention":"limits","discard":"old"}`)
+	if !strings.Contains(got, `"did_create":true`) {
+		t.Fatalf("create: %s", got)
+	}
+	for i := range c.rigs {
+		if got := c.request(i, fmt.Sprintf("s.%d", i), "hello"); !strings.Contains(got, fmt.Sprintf(`"seq":%d`, i+1)) {
+			t.Fatalf("publish through %d: %s", i, got)
+		}
+	}
+	for i := range c.rigs {
+		if got := c.request(i, "$JS.API.STREAM.INFO.S", ""); !strings.Contains(got, `"messages":3`) {
+			t.Fatalf("info through %d: %s", i, got)
+		}
+	}
+	for i := range c.rigs {
+		c.kill(i)
+		c.run(40)
+		j := (i + 1) % 3
+		if got := c.request(j, "s.x", "hello"); !strings.Contains(got, `"seq":`) {
+			t.Fatalf("publish through %d without %d: %s", j, i, got)
+		}
+		delete(c.rigs[i].out, 900)
+		c.restart(i)
+		c.run(40)
+	}
+	if got := c.request(0, "$JS.API.STREAM.INFO.S", ""); !strings.Contains(got, `"messages":6`) {
+		t.Fatalf("info: %s", got)
+	}
+}
