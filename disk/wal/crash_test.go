@@ -381,9 +381,10 @@ func TestFailedSyncPoisonsTheLog(t *testing.T) {
 }
 
 // TestHalfAppendsLeaveNothingBehind lets appends of many frames fail half-way, so that whole frames of theirs lie behind the
-// end. The segment goes on with something shorter, and nothing that was refused ever follows it.
+// end. The segment goes on with something shorter, and nothing that was refused ever follows it, also where that ends with
+// a page, so that no padding is written behind it.
 func TestHalfAppendsLeaveNothingBehind(t *testing.T) {
-	for frames := 1; frames < 40; frames++ {
+	for size := 0; size < pageBytes; size += 8 {
 		fs := memfs.New(memfs.Options{})
 		l, _, err := Open(fs, "wal", Options{})
 		must(t, err)
@@ -391,17 +392,17 @@ func TestHalfAppendsLeaveNothingBehind(t *testing.T) {
 		must(t, l.Append([]Write{first}))
 		before := l.id
 		fs.SetCapacity(fs.Used() + 8192)
-		var large []Write
-		for i := range frames {
-			large = append(large, Write{Group: GroupID(10 + i), Entries: []Entry{{Term: 1, Index: 1, Data: make([]byte, 700)}}})
+		second := Write{Group: 1, Entries: []Entry{{Term: 1, Index: 2, Data: make([]byte, size)}}}
+		large := []Write{second} // so that the second frame lies where the end will be
+		for i := range 3 {
+			large = append(large, Write{Group: GroupID(10 + i), Entries: []Entry{{Term: 1, Index: 1, Data: make([]byte, 100)}}})
 		}
-		large = append(large, Write{Group: 1, Entries: []Entry{{Term: 1, Index: 2, Data: make([]byte, 64<<10)}}})
+		large = append(large, Write{Group: 9, Entries: []Entry{{Term: 1, Index: 1, Data: make([]byte, 64<<10)}}})
 		for range 5 {
 			if err := l.Append(large); !errors.Is(err, vfs.ErrNoSpace) {
 				t.Fatalf("got %v, want ErrNoSpace", err)
 			}
 		}
-		second := Write{Group: 1, Entries: []Entry{{Term: 1, Index: 2}}}
 		must(t, l.Append([]Write{second}))
 		if l.id != before {
 			t.Fatalf("refused appends cost segments: %d follows %d", l.id, before)
@@ -412,7 +413,7 @@ func TestHalfAppendsLeaveNothingBehind(t *testing.T) {
 		_, rec, err := Open(fs.Crash(memfs.KeepAll, 1), "wal", Options{})
 		must(t, err)
 		if err := check(rec, []twin{state}, nil); err != nil || len(rec.Damaged) > 0 || len(rec.Groups) != 1 {
-			t.Fatalf("%d frames: %v %v, %d groups", frames, err, rec.Damaged, len(rec.Groups))
+			t.Fatalf("%d bytes: %v %v, %d groups", size, err, rec.Damaged, len(rec.Groups))
 		}
 	}
 }
