@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -178,6 +179,7 @@ func (e *Engine) fetchParts(r *receiving) {
 		part := &r.missing[r.next]
 		e.sendFrame(r.from, &peerwire.Frame{
 			Kind: peerwire.SnapGet, Group: uint64(r.group.id), Token: r.pin, Count: part.Part, Offset: r.offset, Text: textPart,
+			Payload: binary.AppendUvarint(nil, min(part.Bytes-r.offset, event.PieceBytesMax)),
 		})
 		r.asked++
 		r.offset += event.PieceBytesMax

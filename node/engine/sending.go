@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -97,11 +98,16 @@ func (e *Engine) snapGet(p *peer, g *group, f *peerwire.Frame) {
 		e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.SnapEnd, Group: f.Group, Text: []byte("the snapshot is no longer there")})
 		return
 	}
+	size, n := binary.Uvarint(f.Payload)
+	if n <= 0 || size == 0 || size > event.PieceBytesMax {
+		e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.SnapEnd, Group: f.Group, Text: []byte("a piece of no size that there is")})
+		return
+	}
 	ticket := e.ticket()
 	e.partReads[ticket] = partRead{p.id, g, s.pin, f.Count, f.Offset}
 	e.transferOp = append(e.transferOp, event.Op{
 		Kind: event.ReadPart, Ticket: ticket, Group: g.id,
-		Snapshot: event.Snapshot{Pin: s.pin, Part: f.Count, Offset: f.Offset, Max: event.PieceBytesMax},
+		Snapshot: event.Snapshot{Pin: s.pin, Part: f.Count, Offset: f.Offset, Max: int(size)},
 	})
 }
 
