@@ -71,6 +71,9 @@ func (s *shrinker) cut(length func(*plan.Plan) int, remove func(p *plan.Plan, lo
 	}
 }
 
+// quorumNodes is the smallest cluster that can lose a server.
+const quorumNodes = 3
+
 // nodes takes servers away, two at a time at first, as long as the rest fails in the same way.
 func (s *shrinker) nodes() {
 	for fewer := 2; fewer > 0; {
@@ -80,7 +83,7 @@ func (s *shrinker) nodes() {
 		} else {
 			candidate.Nodes -= fewer
 		}
-		if candidate.Nodes < 2 {
+		if candidate.Nodes < quorumNodes {
 			fewer--
 			continue
 		}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"strings"
 
 	"weir/disk/memfs"
@@ -56,7 +57,30 @@ func (m *machine) diskStart(at int) {
 	}
 	k.batch, k.queue = k.queue, nil
 	m.w.trace.Add(trace.DiskStart, m.lane(at), uint64(len(k.batch)), nil)
+	if m.w.trace.Keep {
+		m.w.trace.Note(describe(k.batch))
+	}
 	m.book(at, uint64(k.batch[0].Ticket))
+}
+
+// opNames are for the timeline.
+var opNames = map[event.OpKind]string{
+	event.Persist: "persist", event.Keep: "keep", event.Fetch: "fetch", event.Save: "save", event.Rewrite: "rewrite",
+	event.Erase: "erase", event.Drop: "drop", event.Pin: "pin", event.ReadPart: "read-part", event.Unpin: "unpin",
+	event.Stage: "stage", event.StagePart: "stage-part", event.Unstage: "unstage", event.Install: "install", event.Scrub: "scrub",
+}
+
+// describe names operations for the timeline.
+func describe(ops []event.Op) string {
+	text := ""
+	for i := range ops {
+		text += fmt.Sprintf(" %s of group %d", opNames[ops[i].Kind], ops[i].Group)
+		for k := range ops[i].Writes {
+			w := &ops[i].Writes[k]
+			text += fmt.Sprintf(" (%d: %d entries, term %d vote %d)", w.Group, len(w.Entries), w.HardState.Term, w.HardState.Vote)
+		}
+	}
+	return text
 }
 
 // book lets what a worker has begun end after a time that is drawn for it.

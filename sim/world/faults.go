@@ -60,6 +60,10 @@ func (w *World) endLater(i int) {
 // beginFault carries out a fault on one machine and reports whether it lasts.
 func (m *machine) beginFault(i int) bool {
 	f := &m.w.plan.Faults[i]
+	if (f.Damages() || f.Kind == plan.FaultLeave) && m.w.mesh != nil && !m.w.bearable(m) {
+		m.w.trace.Note("not now: " + f.Kind)
+		return false
+	}
 	down := max(f.DurMillis, 1) * 1_000_000
 	switch f.Kind {
 	case plan.FaultCrash:

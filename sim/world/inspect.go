@@ -17,6 +17,7 @@ type lead struct {
 // seen is what a replica was like after the step before.
 type seen struct {
 	gen     uint32
+	id      uint64
 	term    uint64
 	commit  uint64
 	leader  bool
@@ -68,8 +69,8 @@ func (w *World) inspect(m *machine) {
 	}
 	m.node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
 		s := w.inspector.seen[m.index][group]
-		if s == nil || s.gen != m.gen {
-			s = &seen{gen: m.gen}
+		if s == nil || s.gen != m.gen || s.id != r.ID() {
+			s = &seen{gen: m.gen, id: r.ID()}
 			w.inspector.seen[m.index][group] = s
 		}
 		w.inspectReplica(m, r, s)

@@ -113,6 +113,11 @@ func sumOf(e *wal.Entry) uint64 {
 func (m *machine) submitted(op *event.Op) {
 	for i := range op.Writes {
 		write := &op.Writes[i]
+		if write.Drop {
+			// The replica is gone; another one of the group may come later, with another id.
+			delete(m.w.ledgers.logs, ledgerKey{m.index, m.wipes, write.Group})
+			continue
+		}
 		l := m.ledger(write.Group)
 		if write.Reset {
 			l.base, l.entries = write.Compact, nil

@@ -77,7 +77,8 @@ func (w *World) unsettledGroup(group wal.GroupID, all []hosted) string {
 		case w.machines[node].serverID() != serverID(m.Server):
 			return fmt.Sprintf("group %d has a member on a disk of node %d that was wiped", group, node)
 		case m.Learner:
-			return fmt.Sprintf("the replica of group %d on node %d is a learner", group, node)
+			return fmt.Sprintf("the replica of group %d on node %d is a learner; %s; the leader knows %+v", group, node, about(leader),
+				progress(leader, m.ID))
 		}
 		if text := same(group, leader, all, w.machines[node]); text != "" {
 			return text
@@ -97,13 +98,24 @@ func same(group wal.GroupID, leader *replica.Replica, all []hosted, m *machine) 
 		case h.replica.Broken() != nil:
 			return fmt.Sprintf("the replica of group %d on node %d is broken: %v", group, m.index, h.replica.Broken())
 		case a != b:
-			return fmt.Sprintf("group %d on node %d has applied %d, its leader %d", group, m.index, a, b)
+			return fmt.Sprintf("group %d on node %d has applied %d, its leader %d; %s, %s; the leader knows %+v", group, m.index, a, b,
+				about(h.replica), about(leader), progress(leader, h.replica.ID()))
 		case h.replica.Machine().Digest() != leader.Machine().Digest():
 			return fmt.Sprintf("group %d on node %d differs from its leader at index %d", group, m.index, a)
 		}
 		return ""
 	}
 	return fmt.Sprintf("node %d, a member of group %d, has no replica of it", m.index, group)
+}
+
+// about describes a replica for a person.
+func about(r *replica.Replica) string {
+	return fmt.Sprintf("term %d, last %d, commit %d, at rest %v", r.Term(), r.LastIndex(), r.Commit(), r.Quiesced())
+}
+
+func progress(leader *replica.Replica, id uint64) replica.Progress {
+	p, _ := leader.Progress(id)
+	return p
 }
 
 // unsettledCatalog compares what the catalog asks for with what there is.
