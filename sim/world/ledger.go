@@ -6,6 +6,7 @@ import (
 
 	"weir/disk/wal"
 	"weir/node/event"
+	"weir/node/replica"
 )
 
 // Violation is a broken invariant of the servers, seen from inside.
@@ -144,6 +145,38 @@ func (m *machine) submitted(op *event.Op) {
 			l.entries = append(l.entries, ledgerEntry{term: e.Term, sum: sumOf(e), kind: e.Type})
 		}
 	}
+}
+
+// recovered replaces the account of a machine's log by what its log holds after a start: of what was under way when the
+// process ended, some is there and some is not.
+func (m *machine) recovered() {
+	if m.w.mesh == nil {
+		return
+	}
+	found, err := wal.Scan(m.disk, Dir+"/wal", nil)
+	if err != nil {
+		return // The disk fails at the moment; the account stays as it was.
+	}
+	for i := range found.Groups {
+		g := &found.Groups[i]
+		l := m.ledger(g.ID)
+		if l.hard.Term > g.HardState.Term || l.hard.Term == g.HardState.Term && l.hard.Vote != 0 && l.hard.Vote != g.HardState.Vote {
+			m.w.violate("vote-lost", "group %d on node %d: term %d with a vote for %d was durable, after a start it is term %d with a vote for %d",
+				g.ID, m.index, l.hard.Term, l.hard.Vote, g.HardState.Term, g.HardState.Vote)
+		}
+		l.base, l.entries = max(g.Compact, l.base), l.entries[:0]
+		for k := range g.Entries {
+			if e := &g.Entries[k]; e.Index > l.base {
+				l.entries = append(l.entries, ledgerEntry{term: e.Term, sum: sumOf(e), kind: e.Type, synced: true})
+			}
+		}
+	}
+	m.node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
+		l := m.ledger(group)
+		for index := r.Applied().Index; l.base < index; l.base++ { // what a checkpoint covers
+			l.entries = l.entries[min(1, len(l.entries)):]
+		}
+	})
 }
 
 // agree checks the log matching property: entries with one index and term are the same everywhere, and so are those

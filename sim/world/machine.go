@@ -118,6 +118,7 @@ func (m *machine) boot(again uint64) {
 	case err == nil:
 		m.node = n
 		w.trace.Add(trace.Boot, m.life(), 0, nil)
+		m.recovered()
 		w.joined(m)
 	case len(m.active) > 0:
 		// The disk fails at the moment: somebody tries again later.
