@@ -62,13 +62,15 @@ func (r *Replica) standAlone() {
 func (r *Replica) follow(state *raft.SoftState, sink Sink) {
 	was, known := r.leader, r.leaderID
 	r.leader, r.leaderID = state.RaftState == raft.StateLeader, state.Lead
+	if !was && r.leader {
+		r.settledBy = r.last + 1 // the entry that begins a term
+	}
 	if was && !r.leader {
 		if r.config.Plant.ReadOldLeader {
 			r.confirmAll(0)
 			r.runReads()
 		}
 		r.serving = false
-		r.changing = 0
 		r.abandon()
 		r.failReads()
 	}
@@ -102,6 +104,7 @@ func (r *Replica) persist(m *pb.Message, sink Sink) {
 	r.hard = hard
 	if n := len(m.Entries); n > 0 {
 		r.last = m.Entries[n-1].GetIndex()
+		r.noteChanges(m.Entries)
 	}
 	if !durable || r.config.Volatile {
 		if n := len(r.inFlight); n > 0 {
@@ -214,6 +217,9 @@ func (r *Replica) applyEntries(entries []*pb.Entry, sink Sink) {
 			r.serving = true
 		}
 		batch := r.resolve(e)
+		if e.GetIndex() >= r.changing {
+			r.changing = 0
+		}
 		if e.GetType() != pb.EntryNormal {
 			r.applyChange(e, sink)
 		}

@@ -37,7 +37,24 @@ func (w *world) step() {
 		if h.wanted && h.replica != nil {
 			h.checkpoint()
 		}
+		if w.options.resize && w.rng.IntN(100) == 0 {
+			w.dropRemoved(h)
+		}
 	}
+}
+
+// dropRemoved ends the replicas for good that a leader has removed.
+func (w *world) dropRemoved(leader *host) {
+	if leader.replica == nil || !leader.replica.MembersSettled() {
+		return
+	}
+	w.hosts = slices.DeleteFunc(slices.Clone(w.hosts), func(h *host) bool {
+		if at, ok := w.removed[h.id]; !ok || at > leader.machine.index {
+			return false
+		}
+		w.drops++
+		return true
+	})
 }
 
 func (w *world) trouble(h *host, n int) {
@@ -264,11 +281,11 @@ func (w *world) round() {
 // not changed; the leader has everything committed; replicas agree at each index; what was acknowledged stays, once; a
 // read sees what was acknowledged before it; and when the trouble ends all members become equal.
 func TestGroupsKeepTheirPromises(t *testing.T) {
-	seeds, steps := uint64(60), 3000
+	seeds, steps := uint64(150), 3000
 	if testing.Short() {
 		seeds = 15
 	}
-	var acked, reads, snaps, changes, rests, handovers int
+	var acked, reads, snaps, changes, rests, handovers, drops int
 	for seed := range seeds {
 		o := options{members: []int{3, 5, 1, 2}[seed%4], lossy: seed%5 > 0, resize: seed%3 > 0, calm: seed%6 == 0}
 		w, broken := run(t, seed, o, steps)
@@ -276,10 +293,10 @@ func TestGroupsKeepTheirPromises(t *testing.T) {
 			t.Fatal(broken)
 		}
 		acked, reads, snaps, changes = acked+len(w.acked), reads+w.reads, snaps+w.snaps, changes+w.changes
-		rests, handovers = rests+w.rests, handovers+w.handover
+		rests, handovers, drops = rests+w.rests, handovers+w.handover, drops+w.drops
 	}
-	t.Logf("%d acknowledged, %d reads, %d snapshots, %d changes, %d rests, %d transfers", acked, reads, snaps, changes, rests, handovers)
-	if acked < 1000 || reads < 100 || snaps < 5 || changes < 20 || rests < 5 || handovers < 5 {
+	t.Logf("%d acknowledged, %d reads, %d snapshots, %d changes, %d rests, %d transfers, %d replicas dropped", acked, reads, snaps, changes, rests, handovers, drops)
+	if acked < 1000 || reads < 100 || snaps < 5 || changes < 20 || rests < 5 || handovers < 5 || drops < 5 {
 		t.Fatal("the test does not reach what it is to test")
 	}
 }

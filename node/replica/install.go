@@ -52,30 +52,47 @@ func (r *Replica) Install(s *Installation, sink Sink) bool {
 		r.unsavedBytes, r.takenBytes = 0, 0
 		r.taken, r.saved = snapshot{}, snapshot{mark: s.Mark, members: s.Members}
 	}
-	r.installing = s.Members
 	m := &pb.Message{Type: pb.MsgSnap.Enum(), To: new(r.config.ID), From: s.Message.From, Term: s.Message.Term,
-		Snapshot: &pb.Snapshot{Metadata: &pb.SnapshotMetadata{
-			Index: new(s.Mark.Index), Term: new(s.Mark.Term), ConfState: confState(s.Members)}}}
+		Snapshot: snapshotMessage(&snapshot{mark: s.Mark, members: s.Members})}
 	r.step(s.Server, m, sink)
-	r.installing = nil
 	return newer
 }
 
-// restored makes an append the beginning of a log behind a snapshot, as Raft took the snapshot for the log.
+// snapshotMessage tells of a snapshot, in Raft's form.
+func snapshotMessage(s *snapshot) *pb.Snapshot {
+	return &pb.Snapshot{
+		Data: AppendMembers(nil, s.members),
+		Metadata: &pb.SnapshotMetadata{
+			Index: new(s.mark.Index), Term: new(s.mark.Term), ConfState: confState(s.members)},
+	}
+}
+
+// restored makes an append the beginning of a log behind a snapshot, as Raft took the snapshot for the log. The machine
+// may be ahead of that, if Raft did not take the snapshot that it came with, which was of an earlier leader.
 func (r *Replica) restored(m *pb.Message, w *wal.Write, sink Sink) {
 	index := m.Snapshot.GetMetadata().GetIndex()
-	assert.True(r.machine.Applied() == index, "the machine is that of the snapshot", r.machine.Applied(), index)
-	w.Reset, w.Compact, w.Meta = true, index, r.kept
-	if w.Meta == nil {
-		w.Meta = []byte{}
+	assert.True(r.machine.Applied() >= index, "the machine has what the snapshot has", r.machine.Applied(), index)
+	members, err := ParseMembers(m.Snapshot.GetData())
+	if err != nil {
+		assert.Unreachable("Raft took a snapshot without members", index)
 	}
-	r.meta = nil
+	*w = r.resetTo(index)
 	if len(m.Entries) == 0 {
 		r.last = index
 	}
 	r.raftApplied = index
 	r.membersIndex = index
-	r.setMembers(r.installing)
+	r.setMembers(members)
 	r.membersDirty = false
 	sink.Members(r)
+}
+
+// resetTo is a write that makes the log begin behind the index of a checkpoint.
+func (r *Replica) resetTo(index uint64) wal.Write {
+	w := wal.Write{Group: r.config.Group, HasHardState: true, HardState: r.hard, Reset: true, Compact: index, Meta: r.kept}
+	if w.Meta == nil {
+		w.Meta = []byte{}
+	}
+	r.meta = nil
+	return w
 }

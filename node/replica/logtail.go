@@ -48,7 +48,7 @@ func newLogTail(config *Config, hard wal.HardState) *logTail {
 		appliedIndex: config.Snapshot.Index,
 		appliedTerm:  config.Snapshot.Term,
 	}
-	if strays(config) {
+	if detached(config) {
 		return l
 	}
 	for _, e := range config.Log.Entries {
@@ -62,18 +62,19 @@ func newLogTail(config *Config, hard wal.HardState) *logTail {
 	return l
 }
 
-// strays reports whether the log is another one than that which the checkpoint stands for: a process ended between the
+// detached reports whether the log is another one than that which the checkpoint stands for: a process ended between the
 // installation of a snapshot and the append that makes the log begin with it. What such a log holds behind the
 // checkpoint was never committed.
-func strays(config *Config) bool {
-	entries, mark := config.Log.Entries, config.Snapshot
-	if mark.Index == 0 || len(entries) == 0 {
+func detached(config *Config) bool {
+	log, mark := &config.Log, config.Snapshot
+	if mark.Index <= log.Compact {
 		return false
 	}
-	if first, last := entries[0].Index, entries[len(entries)-1].Index; first > mark.Index || last < mark.Index {
-		return false // the log begins behind the checkpoint, or has nothing behind it
+	if n := len(log.Entries); n == 0 || log.Entries[n-1].Index < mark.Index {
+		return true
 	}
-	return entries[mark.Index-entries[0].Index].Term != mark.Term
+	assert.True(log.Entries[0].Index <= mark.Index, "the log goes on from its compaction mark", log.Entries[0].Index, mark.Index)
+	return log.Entries[mark.Index-log.Entries[0].Index].Term != mark.Term
 }
 
 // end is the index behind the newest entry.
@@ -248,11 +249,7 @@ func (l *logTail) Snapshot() (*pb.Snapshot, error) {
 		}
 		return nil, raft.ErrSnapshotTemporarilyUnavailable
 	}
-	return &pb.Snapshot{
-		Data: AppendMembers(nil, saved.members),
-		Metadata: &pb.SnapshotMetadata{
-			Index: new(saved.mark.Index), Term: new(saved.mark.Term), ConfState: confState(saved.members)},
-	}, nil
+	return snapshotMessage(saved), nil
 }
 
 // quiet is a raft.Logger that says nothing and turns Raft's own assertions into ours.

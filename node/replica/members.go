@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
 
 	"weir/disk/wal"
@@ -120,9 +122,22 @@ func (r *Replica) Member(id uint64) (Member, bool) {
 	return Member{}, false
 }
 
-// MembersDurable reports whether this replica knows its membership after a restart without asking another member. It
-// may be false for a moment after Sink.Members: a replica that left must not end before those that stay know it.
-func (r *Replica) MembersDurable() bool { return r.unsettled == 0 }
+// MembersSettled reports whether this leader, and a majority of the voters, know the membership even if they restart: what
+// was removed may end now. Before that the others could wait for its vote.
+func (r *Replica) MembersSettled() bool {
+	if !r.Serving() || r.unsettled > 0 || r.changing != 0 {
+		return false
+	}
+	have := 0
+	r.node.WithProgress(func(_ uint64, typ raft.ProgressType, p tracker.Progress) {
+		// An append to a log becomes durable together with the commit index that came with it. That of this entry is
+		// above the change of the membership.
+		if typ == raft.ProgressTypePeer && p.Match >= r.settledBy {
+			have++
+		}
+	})
+	return have > r.voters()/2
+}
 
 // ChangeMembers proposes a change of the membership; Sink.Members tells when it is applied. Changes are made one at a
 // time (Raft thesis, section 4.1). The error is ErrNotLeader, ErrChangePending, or wraps ErrChange.
@@ -157,7 +172,7 @@ func (r *Replica) ChangeMembers(c Change, sink Sink) error {
 	return nil
 }
 
-// checkChange refuses what leaves no voter, or no voter that surely knows that it is the last.
+// checkChange refuses what does not fit the members, or leaves no voter.
 func (r *Replica) checkChange(c Change) error {
 	m, known := r.Member(c.Member.ID)
 	voters := r.voters()
@@ -170,8 +185,6 @@ func (r *Replica) checkChange(c Change) error {
 		return fmt.Errorf("%w: %d is no learner", ErrChange, c.Member.ID)
 	case c.Kind == Remove && (!known || !m.Learner && voters == 1):
 		return fmt.Errorf("%w: %d is no member, or the only voter", ErrChange, c.Member.ID)
-	case c.Kind == Remove && c.Member.ID == r.config.ID && voters == 2:
-		return fmt.Errorf("%w: the leader is one of two voters, the other one has to lead first", ErrChange)
 	}
 	return nil
 }
@@ -204,9 +217,6 @@ func (r *Replica) applyChange(e *pb.Entry, sink Sink) {
 		at, _ := slices.BinarySearchFunc(members, m.ID, func(o Member, id uint64) int { return cmp.Compare(o.ID, id) })
 		members = slices.Insert(members, at, m)
 	}
-	if e.GetIndex() >= r.changing {
-		r.changing = 0
-	}
 	r.membersIndex = e.GetIndex()
 	r.setMembers(members)
 	r.membersDirty = true
@@ -214,9 +224,47 @@ func (r *Replica) applyChange(e *pb.Entry, sink Sink) {
 	sink.Members(r)
 }
 
+// noteChanges notes a change of the membership in what the log gets.
+func (r *Replica) noteChanges(entries []*pb.Entry) {
+	if entries[0].GetIndex() <= r.changing {
+		r.changing = 0 // replaced, by another leader
+	}
+	for _, e := range entries {
+		if e.GetType() != pb.EntryNormal {
+			r.changing = e.GetIndex()
+		}
+	}
+}
+
+// advise tells a candidate that is the only voter of the group, and does not know, that this replica was removed. The
+// candidate would wait for its vote, which is refused if this log is longer: the end of a log of which the candidate
+// alone decides what is committed. The message is an append of nothing behind an entry that is known to be committed;
+// only a candidate that has this entry takes it.
+func (r *Replica) advise(m *pb.Message, sink Sink) {
+	if m.GetType() != pb.MsgPreVote && m.GetType() != pb.MsgVote || r.raftApplied == 0 || r.leader {
+		return
+	}
+	voter, ok := r.Member(m.GetFrom())
+	if _, member := r.Member(r.config.ID); member || !ok || voter.Learner || r.voters() != 1 {
+		return
+	}
+	term, err := r.log.Term(r.raftApplied)
+	if err != nil {
+		return
+	}
+	r.send(&pb.Message{Type: pb.MsgApp.Enum(), To: m.From, From: new(r.config.ID), Term: new(r.term),
+		Index: new(r.raftApplied), LogTerm: new(term), Commit: new(r.raftApplied)}, sink)
+}
+
 // settle makes the commit index durable, which is lazy otherwise: the last member of a shrunken group would, after a
-// restart, wait for the votes of those that left.
+// restart, wait for the votes of those that left. A leader appends an entry that brings it to the others.
 func (r *Replica) settle(sink Sink) {
+	if r.leader {
+		r.settledBy = r.last + 1
+		if err := r.node.Propose(nil); err != nil {
+			assert.True(r.rounds, "the only voter takes every proposal", r.term) // leadership moves, and settles it anew
+		}
+	}
 	ticket := sink.Persist(wal.Write{Group: r.config.Group, HasHardState: true, HardState: r.hard, Meta: r.takeMeta()})
 	r.inFlight = append(r.inFlight, appendInFlight{ticket: ticket, settles: true})
 	r.unsettled++

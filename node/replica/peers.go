@@ -93,8 +93,11 @@ func (r *Replica) Receive(server uint64, m *pb.Message, sink Sink) (fetch bool) 
 	if r.broken != nil || m.GetTo() != r.config.ID || m.GetFrom() == r.config.ID {
 		return false
 	}
-	if m.GetType() == pb.MsgSnap && m.GetTerm() >= r.term && m.GetSnapshot().GetMetadata().GetIndex() > r.machine.Applied() {
-		return true
+	if m.GetType() == pb.MsgSnap {
+		mark, _, err := SnapshotOf(m)
+		if err != nil || mark.Index > r.machine.Applied() {
+			return err == nil && m.GetTerm() >= r.term
+		}
 	}
 	r.step(server, m, sink)
 	return false
@@ -119,6 +122,7 @@ func (r *Replica) step(server uint64, m *pb.Message, sink Sink) {
 		r.commitByCounting()
 	}
 	r.Advance(sink)
+	r.advise(m, sink)
 }
 
 // meet remembers where a sender is that is no member.

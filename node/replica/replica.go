@@ -147,6 +147,7 @@ type Replica struct {
 	effects effect.List
 
 	hard     wal.HardState // as handed out to the log
+	detached bool          // the log that was found does not reach the checkpoint
 	meta     []byte        // not nil until it has been written
 	kept     []byte        // the same, for the time when the log begins anew
 	inFlight []appendInFlight
@@ -168,9 +169,9 @@ type Replica struct {
 	strangers    []Member
 	changing     uint64 // index of a change that is not applied; 0: none
 	unsettled    int    // writes under way that make changes of the members known
+	settledBy    uint64 // index of the entry that tells others that the members' newest change is committed
 	rounds       bool   // reads need a round of messages
 	sole         bool   // this is the only member
-	installing   []Member
 
 	snapshotTicks int      // since members that install a snapshot were looked for
 	told          []uint64 // scratch memory of that
@@ -226,12 +227,16 @@ func New(config Config) (*Replica, error) {
 		return nil, fmt.Errorf("the log has an entry of term %d, its newest term is %d: %w",
 			config.Log.Entries[n-1].Term, r.hard.Term, wal.ErrCorrupt)
 	}
+	r.detached = detached(&config)
 	r.log = newLogTail(&r.config, r.hard)
 	r.log.replica = r
 	r.config.Log = wal.Group{} // its entries keep whole segments of the log in memory
 	r.time = config.Machine.LastTime()
 	r.term, r.commit, r.raftApplied = r.hard.Term, r.hard.Commit, applied
 	r.last, _ = r.log.LastIndex()
+	if tail := r.log.entries; len(tail) > 0 {
+		r.noteChanges(tail)
+	}
 	r.setMembers(config.Members)
 	r.membersDirty = len(config.Members) > 1 && applied == 0
 	r.saved = snapshot{mark: config.Snapshot, members: config.Members}
@@ -277,6 +282,11 @@ func (r *Replica) startRaft(applied uint64) error {
 // Start applies what is known to be committed, and lets the only voter of a group stand for election at once; replicas of
 // larger groups wait for their timers.
 func (r *Replica) Start(sink Sink) {
+	if r.detached {
+		// An append can not leave a gap behind what the log has.
+		w := r.resetTo(r.machine.Applied())
+		r.inFlight = append(r.inFlight, appendInFlight{ticket: sink.Persist(w)})
+	}
 	r.Advance(sink)
 	r.started = true
 	r.standAlone()

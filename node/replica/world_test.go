@@ -115,6 +115,7 @@ type host struct {
 	fetch   *pb.Message // about a snapshot to be fetched
 	content savedState  // of the snapshot that is durable and not yet installed
 	wanted  bool
+	known   []Member // the newest members
 }
 
 type packet struct {
@@ -148,6 +149,8 @@ type world struct {
 	changes  int
 	rests    int
 	handover int
+	removed  map[uint64]uint64 // where replicas were removed
+	drops    int
 }
 
 type options struct {
@@ -177,7 +180,7 @@ func (w *world) applied(index, hash uint64) {
 
 func newWorld(t *testing.T, seed uint64, o options) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), options: o, wall: 1_000,
-		cut: map[[2]uint64]bool{}, acked: map[uint64]bool{}, hashes: map[uint64]uint64{}, terms: map[uint64]uint64{},
+		cut: map[[2]uint64]bool{}, removed: map[uint64]uint64{}, acked: map[uint64]bool{}, hashes: map[uint64]uint64{}, terms: map[uint64]uint64{},
 		leaders: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}}
 	for range o.members {
 		w.ids++
@@ -221,7 +224,7 @@ func (h *host) start() {
 		Pin:    func(uint64, Role) int { return 10 + w.rng.IntN(10) },
 	})
 	w.check(err == nil, "replica %d: %v", h.id, err)
-	h.replica, h.machine = r, machine
+	h.replica, h.machine, h.known = r, machine, members
 	h.pending, h.fetch, h.content = nil, nil, savedState{}
 	r.Start(h)
 }
@@ -316,7 +319,16 @@ func (h *host) Role(r *Replica) {
 	}
 }
 
-func (h *host) Members(*Replica) { h.world.changes++ }
+// Members notes which replicas have been removed, and where.
+func (h *host) Members(r *Replica) {
+	h.world.changes++
+	for _, m := range h.known {
+		if _, ok := r.Member(m.ID); !ok {
+			h.world.removed[m.ID] = r.membersIndex
+		}
+	}
+	h.known = r.Members()
+}
 
 // deliver delivers one packet, which may be any, and may stay to come again.
 func (w *world) deliver() {
