@@ -95,7 +95,7 @@ func (e *Engine) reconcile(g *group) {
 		e.changeMembers(g, replica.Change{Kind: replica.Remove, Member: m})
 		return
 	}
-	if g != e.meta && !g.entry.IsSettled() && voting == len(want) && g.replica.MembersDurable() {
+	if g != e.meta && !g.entry.IsSettled() && voting == len(want) && g.replica.MembersSettled() {
 		e.settlePlacement(g)
 	}
 }
