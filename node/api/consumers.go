@@ -23,10 +23,23 @@ func (c *call) describeConsumer(entry *meta.Stream, state *consumer.State) *jsap
 		TimeStamp:      jsapi.Time(c.backend.Now()),
 	}
 	if c.api.clustered() {
-		info.Cluster = c.api.members(entry.Group)
+		info.Cluster = ConsumerMembers(c.api.members(entry.Group), entry, state.Config())
 	}
 	info.NumWaiting, info.PushBound = c.backend.Activity(entry.Group, state.ID())
 	return info
+}
+
+// ConsumerMembers describes the group of a consumer to clients, given that of its stream, which it is. Of a consumer with
+// one replica no more than its leader is shown, as by the reference server.
+func ConsumerMembers(stream *jsapi.ClusterInfo, entry *meta.Stream, config *jsapi.ConsumerConfig) *jsapi.ClusterInfo {
+	replicas := config.Replicas
+	if replicas == 0 && (config.Durable != "" || entry.Config.Retention != jsapi.LimitsRetention) {
+		replicas = entry.Config.Replicas
+	}
+	if replicas > 1 {
+		return stream
+	}
+	return &jsapi.ClusterInfo{Name: stream.Name, Leader: stream.Leader}
 }
 
 func sequenceInfo(at consumer.Position) jsapi.SequenceInfo {

@@ -59,9 +59,9 @@ func (c *call) created(group uint64, isNew bool) {
 		}
 		info.Config, info.Domain = info.Config.Shown(), ""
 		if !c.api.clustered() {
-			info.Cluster = nil
+			info.Cluster, isNew = nil, true // a server on its own says so of every stream that is as it was asked for
 		}
-		c.respond(jsapi.StreamCreateResponse{Response: c.response(), StreamInfo: info, DidCreate: true})
+		c.respond(jsapi.StreamCreateResponse{Response: c.response(), StreamInfo: info, DidCreate: isNew})
 	})
 }
 

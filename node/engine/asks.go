@@ -24,15 +24,16 @@ const (
 
 // inquiring is what the API waits for in a cluster: answers of other servers, leaders, and the end of leaderships.
 type inquiring struct {
-	asks     map[uint64]*ask            // by token
-	unasked  map[wal.GroupID][]uint64   // tokens of the questions about a group whose leader is not known
-	lastAsk  uint64                     // the last token
-	askArmed bool                       // a timer is set
-	waiting  map[wal.GroupID][]*waiting // requests for a group whose leader is not known
-	waits    int                        // how many
-	stepping map[wal.GroupID][]step     // who waits for the end of the group's leadership here
-	leaders  map[wal.GroupID]leadership // who is known to lead, and since when
-	elected  []wal.GroupID              // groups of which something new is known, in this step
+	asks      map[uint64]*ask            // by token
+	unasked   map[wal.GroupID][]uint64   // tokens of the questions about a group whose leader is not known
+	lastAsk   uint64                     // the last token
+	askArmed  bool                       // a timer is set
+	waiting   map[wal.GroupID][]*waiting // requests for a group whose leader is not known
+	waits     int                        // how many
+	waitBytes int                        // and of how many bytes
+	stepping  map[wal.GroupID][]step     // who waits for the end of the group's leadership here
+	leaders   map[wal.GroupID]leadership // who is known to lead, and since when
+	elected   []wal.GroupID              // groups of which something new is known, in this step
 }
 
 // ask is one question that is not answered.
@@ -191,7 +192,7 @@ func (e *Engine) followLeader(g *group) {
 	}
 	requests := e.waiting[g.id]
 	delete(e.waiting, g.id)
-	e.waits -= len(requests)
+	e.unwait(requests)
 	for _, w := range requests {
 		e.dispatch(w.request, w.hops)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/model/jsapi"
+	"weir/node/api"
 	"weir/node/event"
 	"weir/node/monitor"
 	"weir/node/route"
@@ -182,8 +183,12 @@ func (e *Engine) showJetStream(want monitor.Want) *monitor.JetStream {
 		shown.ReservedStorage += storage
 		shown.Accounts = append(shown.Accounts, account)
 	}
-	if e.clustered() && e.meta.replica != nil {
-		shown.HAAssets++ // the catalog
+	if e.clustered() {
+		here := e.catalog.Load(uint64(e.config.Server))
+		shown.ReservedMemory, shown.ReservedStorage = uint64(here.Memory), uint64(here.Store)
+		if e.meta.replica != nil {
+			shown.HAAssets++ // the catalog
+		}
 	}
 	return shown
 }
@@ -257,7 +262,7 @@ func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor
 				info.NumWaiting, info.PushBound = e.desk.Activity(uint64(g.id), c.ID())
 				info.TimeStamp, info.Config = jsapi.Time(e.wall), c.Config()
 				if e.clustered() {
-					info.Cluster = s.Info.Cluster
+					info.Cluster = api.ConsumerMembers(s.Info.Cluster, g.entry, c.Config())
 				}
 				s.Consumers = append(s.Consumers, info)
 			}

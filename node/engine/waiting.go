@@ -6,12 +6,15 @@ import (
 
 	"weir/node/api"
 	"weir/node/route"
+	"weir/spec/assert"
 )
 
-// WaitsMax bounds the requests that wait for a leader, waitNanos how long one does: an election, and some.
+// WaitsMax and WaitBytesMax bound the requests that wait for a leader and their bytes, waitNanos how long one does: an
+// election, and some.
 const (
-	WaitsMax  = 10_000
-	waitNanos = int64(3e9)
+	WaitsMax     = 10_000
+	WaitBytesMax = 64 << 20
+	waitNanos    = int64(3e9)
 )
 
 // waiting is a request that came while nobody was known to lead the group that decides. It was not carried out anywhere.
@@ -23,15 +26,29 @@ type waiting struct {
 
 // await has a request wait for a leader of the group. It reports false when the requester is to learn that nobody listens.
 func (e *Engine) await(g *group, r *api.Request, hops uint64) bool {
-	if e.waits >= WaitsMax || hops >= hopsMax {
+	if e.waits >= WaitsMax || e.waitBytes+requestBytes(r) > WaitBytesMax || hops >= hopsMax {
 		return e.api.Unavailable(r) != api.NoResponders
 	}
 	kept := *r
 	kept.Header, kept.Body = slices.Clone(r.Header), slices.Clone(r.Body)
 	e.waiting[g.id] = append(e.waiting[g.id], &waiting{&kept, hops, e.now.Mono + waitNanos})
 	e.waits++
+	e.waitBytes += requestBytes(&kept)
 	e.armAsks()
 	return true
+}
+
+func requestBytes(r *api.Request) int {
+	return len(r.Subject) + len(r.Reply) + len(r.Header) + len(r.Body)
+}
+
+// unwait counts requests that wait no longer.
+func (e *Engine) unwait(done []*waiting) {
+	e.waits -= len(done)
+	for _, w := range done {
+		e.waitBytes -= requestBytes(w.request)
+	}
+	assert.True(e.waits >= 0 && e.waitBytes >= 0, "what waits is counted", uint64(len(done)))
 }
 
 // dispatch carries a request out as if it had just come.
@@ -58,7 +75,7 @@ func (e *Engine) endWaits() {
 		for n < len(all) && all[n].until <= e.now.Mono {
 			n++
 		}
-		e.waits -= n
+		e.unwait(all[:n])
 		if n == len(all) {
 			delete(e.waiting, id)
 		} else if n > 0 {

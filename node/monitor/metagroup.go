@@ -12,6 +12,8 @@ type Cluster struct {
 	Name string
 	// ActiveServers are the servers that can be reached, this one included.
 	ActiveServers int
+	// ClientURLs are where clients reach the servers of the cluster, as they are told.
+	ClientURLs []string
 	// Meta is the group of the catalog; nil on a server without persistence.
 	Meta *MetaGroup
 }
@@ -80,6 +82,14 @@ func (s *Snapshot) activeServers() int {
 		return 1
 	}
 	return s.Cluster.ActiveServers
+}
+
+// connectURLs are the addresses that clients are told.
+func (s *Snapshot) connectURLs(server *Server) []string {
+	if s.Cluster == nil {
+		return server.ConnectURLs
+	}
+	return s.Cluster.ClientURLs
 }
 
 // errNotLeader refuses a request that is meant for the leader of the catalog only.

@@ -165,7 +165,7 @@ func (r *request) varz() *varz {
 	s, n := r.source.Server(), r.source.Snapshot(Want{})
 	v := &varz{
 		ServerID: s.ID, ServerName: s.Name, Version: s.Version, Proto: 1, GitCommit: s.GitCommit, Go: s.GoVersion,
-		Host: s.Host, Port: s.Port, AuthRequired: s.AuthRequired, ConnectURLs: s.ConnectURLs,
+		Host: s.Host, Port: s.Port, AuthRequired: s.AuthRequired, ConnectURLs: n.connectURLs(&s),
 		MaxConnections: s.MaxConnections, MaxSubscriptions: s.MaxSubscriptions, PingInterval: s.PingIntervalNanos, PingMax: s.PingMax,
 		HTTPHost: s.HTTPHost, HTTPPort: s.HTTPPort, HTTPBasePath: s.HTTPBasePath,
 		AuthTimeout: secondsNumber(s.AuthTimeoutNanos), MaxControlLine: s.MaxControlLine, MaxPayload: s.MaxPayload, MaxPending: s.MaxPending,
