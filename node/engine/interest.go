@@ -69,8 +69,19 @@ func (m *accountMesh) Announce(i *route.Interest) {
 func (m *accountMesh) announce(to event.ServerID, i *route.Interest) {
 	frames := m.engine.toPeer(to)
 	*frames = peerwire.Append(*frames, &peerwire.Frame{
-		Kind: peerwire.Interest, Account: m.account, Subject: []byte(i.Pattern), Queue: []byte(i.Queue), Count: i.Count, Flag: i.Behind,
+		Kind: peerwire.Interest, Account: m.account, Subject: []byte(i.Pattern), Queue: []byte(i.Queue), Count: i.Count,
+		Flag: i.Behind, Offset: lag(i),
 	})
+}
+
+// slowInterest is what a frame says of an interest with a slow client.
+const slowInterest = 1
+
+func lag(i *route.Interest) uint64 {
+	if i.Slow {
+		return slowInterest
+	}
+	return 0
 }
 
 // interestPeerUp begins to share interest with a server: it learns everything that this one has.
@@ -120,7 +131,7 @@ func (e *Engine) interestFrame(peer event.ServerID, f *peerwire.Frame) error {
 		return errTooMuchInterest{n.count}
 	}
 	n.count += a.routes.SetInterest(peer, &route.Interest{
-		Pattern: string(f.Subject), Queue: string(f.Queue), Count: f.Count, Behind: f.Flag,
+		Pattern: string(f.Subject), Queue: string(f.Queue), Count: f.Count, Behind: f.Flag, Slow: f.Offset == slowInterest,
 	})
 	return nil
 }

@@ -192,6 +192,32 @@ func TestServersKnowOfClientsElsewhereThatFallBehind(t *testing.T) {
 	}
 }
 
+func TestPublisherWaitsForAClientElsewhereThatIsAboutToBeClosed(t *testing.T) {
+	w := newTown(t, 2)
+	w.linkAll()
+	a, b := w.open(0, "a"), w.open(1, "a")
+	w.send(b, "SUB x 1\r\n")
+	b.slow = true
+	const size = 1 << 20
+	send := func() (stalled bool) {
+		delete(w.orders, a.id)
+		w.send(a, fmt.Sprintf("PUB x %d\r\n%s\r\n", size, strings.Repeat("m", size)))
+		return w.orders[a.id].StallNanos > 0
+	}
+	sent := 0
+	for !send() {
+		sent++
+	}
+	if limit := w.engines[1].config.Limits.PendingBytes; sent*size < limit/4*3-size || sent*size > limit/4*3+size {
+		t.Errorf("the publisher had to wait after %d messages", sent)
+	}
+	w.step(1, event.Input{Kind: event.Flushed, Conn: b.id, N: b.unread / 2})
+	b.unread -= b.unread / 2
+	if send() {
+		t.Error("the publisher waits although there is room again")
+	}
+}
+
 func TestInterestOfANeighbourIsBounded(t *testing.T) {
 	w := newTown(t, 1)
 	e := w.engines[0]

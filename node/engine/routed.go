@@ -38,7 +38,7 @@ func (f *flow) underWay() uint64 { return f.sent - f.taken }
 func (m *accountMesh) Forward(to event.ServerID, out *route.Outgoing) {
 	n := m.engine.neighbour(to)
 	assert.True(n != nil, "interest of a server is forgotten when the session ends", uint64(to))
-	if n.underWay() > WindowBytes {
+	if out.Slow || n.underWay() > WindowBytes {
 		m.engine.stall(out.Message.From)
 	}
 	if n.underWay() > WindowBytesMax {

@@ -24,7 +24,19 @@ type Interest struct {
 	Count uint64
 	// Behind says that none of their clients keeps up with what it is sent.
 	Behind bool
+	// Slow says that one of their clients is about to be closed because it does not keep up.
+	Slow bool
 }
+
+// Lag is how well the client of a subscription keeps up with what it is sent.
+type Lag uint8
+
+// The lags, each worse than the one before.
+const (
+	KeepsUp Lag = iota
+	Behind
+	Slow
+)
 
 // Outgoing is a message for another server, which does not pass it on.
 type Outgoing struct {
@@ -34,6 +46,8 @@ type Outgoing struct {
 	Plain bool
 	// Queues are the groups of which one member there gets it.
 	Queues [][]byte
+	// Slow says that a client there that may get it is about to be closed because it does not keep up.
+	Slow bool
 	// Message is the message.
 	Message *Message
 }
@@ -45,8 +59,10 @@ type Peer struct {
 	// Plain says that subscriptions outside of groups are among them.
 	Plain bool
 
-	// queues are the groups of which a member there gets the message that is being routed.
+	// queues are the groups of which a member there gets the message that is being routed; slow says that the client of one
+	// may be about to be closed.
 	queues [][]byte
+	slow   bool
 }
 
 // remote is what a subscription stands for that is the interest of another server: all its subscriptions to one pattern,
@@ -57,8 +73,8 @@ type remote struct {
 	queue []byte
 	// count is how many subscriptions it stands for, never 0.
 	count uint64
-	// behind says that none of their clients keeps up.
-	behind bool
+	// behind and slow are those of Interest.
+	behind, slow bool
 }
 
 // interestKey tells interests of one server apart.
@@ -72,16 +88,16 @@ type peerInterest struct {
 	subs []*Sub
 }
 
-// announced is an interest of this server that others know: how many subscriptions there are, and of how many the client
-// does not keep up.
+// announced is an interest of this server that others know: how many subscriptions there are, of how many the client does
+// not keep up, and of how many of these it is slow.
 type announced struct {
 	interestKey
-	count, behind uint64
+	count, behind, slow uint64
 }
 
 // shown is what others know of it.
 func (a *announced) shown() Interest {
-	i := Interest{Pattern: a.pattern, Queue: a.queue, Count: a.count, Behind: a.count > 0 && a.behind == a.count}
+	i := Interest{Pattern: a.pattern, Queue: a.queue, Count: a.count, Behind: a.count > 0 && a.behind == a.count, Slow: a.slow > 0}
 	if a.queue == "" {
 		i.Count = min(i.Count, 1)
 	}
@@ -118,7 +134,7 @@ func (t *Table) SetInterest(peer event.ServerID, i *Interest) int {
 		return 0
 	case s == nil:
 		s = &Sub{Pattern: i.Pattern, Queue: i.Queue, Slot: len(p.subs)}
-		s.remote = &remote{peer: peer, queue: []byte(i.Queue), count: i.Count, behind: i.Behind}
+		s.remote = &remote{peer: peer, queue: []byte(i.Queue), count: i.Count, behind: i.Behind, slow: i.Slow}
 		p.byKey[key] = s
 		p.subs = append(p.subs, s)
 		t.insert(s)
@@ -127,7 +143,7 @@ func (t *Table) SetInterest(peer event.ServerID, i *Interest) int {
 		t.removeInterest(p, s)
 		return -1
 	default:
-		s.remote.count, s.remote.behind = i.Count, i.Behind
+		s.remote.count, s.remote.behind, s.remote.slow = i.Count, i.Behind, i.Slow
 		return 0
 	}
 }
@@ -160,18 +176,10 @@ func (t *Table) Announced(yield func(*Interest)) {
 	}
 }
 
-// SetBehind says whether the client of a subscription that is in this table keeps up with what it is sent.
-func (t *Table) SetBehind(s *Sub, behind bool) {
+// SetLag says how well the client of a subscription that is in this table keeps up with what it is sent.
+func (t *Table) SetLag(s *Sub, lag Lag) {
 	assert.True(s.table == t, "a subscription that falls behind is in its table")
-	if s.behind == behind {
-		return
-	}
-	s.behind = behind
-	if behind {
-		t.mesh.change(s, 0, 1)
-	} else {
-		t.mesh.change(s, 0, -1)
-	}
+	t.mesh.change(s, 0, lag)
 }
 
 func (t *Table) peer(id event.ServerID) *peerInterest {
@@ -196,9 +204,10 @@ func (t *Table) removeInterest(p *peerInterest, s *Sub) {
 	t.remove(s)
 }
 
-// change counts a subscription of this server in or out of what the other servers know, and its client in or out of
-// those that do not keep up.
-func (m *mesh) change(s *Sub, subscriptions, behind int) {
+// change counts a subscription of this server in or out of what the other servers know, and notes its lag.
+func (m *mesh) change(s *Sub, subscriptions int, lag Lag) {
+	was := s.lag
+	s.lag = lag
 	if m.Mesh == nil || s.Home || s.remote != nil {
 		return
 	}
@@ -213,8 +222,9 @@ func (m *mesh) change(s *Sub, subscriptions, behind int) {
 	l := &m.local[at]
 	before := l.shown()
 	l.count += uint64(subscriptions)
-	l.behind += uint64(behind)
-	assert.True(l.behind <= l.count, "subscriptions that are behind <= subscriptions", l.behind, l.count)
+	l.behind += one(lag >= Behind) - one(was >= Behind)
+	l.slow += one(lag >= Slow) - one(was >= Slow)
+	assert.True(l.slow <= l.behind && l.behind <= l.count, "slow <= behind <= subscriptions", l.slow, l.behind, l.count)
 	m.shown = l.shown()
 	if l.count == 0 {
 		m.forget(at)
@@ -222,6 +232,14 @@ func (m *mesh) change(s *Sub, subscriptions, behind int) {
 	if m.shown != before {
 		m.Announce(&m.shown)
 	}
+}
+
+// one counts what is so. Differences wrap around and add up all the same.
+func one(so bool) uint64 {
+	if so {
+		return 1
+	}
+	return 0
 }
 
 // forget removes the local interest at the index.
@@ -243,6 +261,12 @@ func (t *Table) forward(result *Result, base int, to []byte, m *Message) int {
 		chosen := t.choose(result.Groups[at].Remotes)
 		p := result.peerOf(chosen.remote.peer)
 		p.queues = append(p.queues, chosen.remote.queue)
+		p.slow = p.slow || chosen.remote.slow
+	}
+	for _, s := range result.Remotes {
+		if s.remote.slow {
+			result.peerOf(s.remote.peer).slow = true
+		}
 	}
 	t.mesh.missed = t.mesh.missed[:base]
 	sent := 0
@@ -251,9 +275,9 @@ func (t *Table) forward(result *Result, base int, to []byte, m *Message) int {
 		if !p.Plain && len(p.queues) == 0 {
 			continue
 		}
-		t.mesh.outgoing = Outgoing{To: to, Plain: p.Plain, Queues: p.queues, Message: m}
+		t.mesh.outgoing = Outgoing{To: to, Plain: p.Plain, Queues: p.queues, Slow: p.slow, Message: m}
 		t.mesh.Forward(p.ID, &t.mesh.outgoing)
-		p.queues = p.queues[:0]
+		p.queues, p.slow = p.queues[:0], false
 		sent++
 	}
 	t.mesh.outgoing = Outgoing{}

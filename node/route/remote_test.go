@@ -17,6 +17,7 @@ type cluster struct {
 	servers []*server
 	up      map[[2]int]bool // by the numbers of both, the lower first
 	frames  int             // messages between servers
+	slow    map[int]bool    // servers that the last message went to although a client there is slow
 }
 
 type server struct {
@@ -73,6 +74,7 @@ func (s *server) Announce(i *Interest) {
 
 func (s *server) Forward(to event.ServerID, out *Outgoing) {
 	s.cluster.frames++
+	s.cluster.slow[int(to-1)] = out.Slow
 	s.cluster.servers[to-1].table.RouteLocal(out)
 }
 
@@ -93,7 +95,7 @@ func (c *cluster) publish(from int, to string) int {
 	for _, s := range c.servers {
 		s.got = nil
 	}
-	c.frames = 0
+	c.frames, c.slow = 0, map[int]bool{}
 	return c.servers[from].table.Route([]byte(to), &Message{Subject: []byte(to)})
 }
 
@@ -151,18 +153,35 @@ func (c *cluster) check(t *rapid.T, from int, to string) {
 	if len(wanted)+len(groups) > 0 {
 		t.Fatalf("%q missed %d subscriptions and %d groups", to, len(wanted), len(groups))
 	}
+	c.checkSlow(t, to)
 	if c.frames != len(peers) {
 		t.Fatalf("%q took %d frames to %d servers", to, c.frames, len(peers))
 	}
 }
 
+// checkSlow compares what the publisher's server knows of slow clients of those that it sent the message to.
+func (c *cluster) checkSlow(t *rapid.T, to string) {
+	for number, got := range c.slow { // order-free: any failure will do
+		must, may := false, false
+		for _, sub := range c.servers[number].subs {
+			if subject.Matches(to, sub.Pattern) && !sub.Home && sub.Lag() == Slow {
+				may = true
+				must = must || sub.Queue == ""
+			}
+		}
+		if got && !may || must && !got {
+			t.Fatalf("that a client of server %d for %q is slow is said to be %v", number, to, got)
+		}
+	}
+}
+
 // checkBehind compares whether somebody keeps up with what is known of the clients.
 func (c *cluster) checkBehind(t *rapid.T, from int, to string) {
-	here := func(s *Sub) bool { return !s.Behind() }
+	here := func(s *Sub) bool { return s.Lag() == KeepsUp }
 	keepsUp := false
 	for _, s := range c.servers {
 		for _, sub := range s.subs {
-			if (s.number == from || c.linked(from, s.number) && !sub.Home) && subject.Matches(to, sub.Pattern) && !sub.Behind() {
+			if (s.number == from || c.linked(from, s.number) && !sub.Home) && subject.Matches(to, sub.Pattern) && sub.Lag() == KeepsUp {
 				keepsUp = true
 			}
 		}
@@ -226,7 +245,7 @@ func TestClusterDeliversAsANaiveSearch(t *testing.T) {
 			"behind": func(t *rapid.T) {
 				if s := c.servers[any.Draw(t, "server")]; len(s.subs) > 0 {
 					sub := s.subs[rapid.IntRange(0, len(s.subs)-1).Draw(t, "at")]
-					s.table.SetBehind(sub, rapid.IntRange(0, 2).Draw(t, "behind") > 0)
+					s.table.SetLag(sub, rapid.SampledFrom([]Lag{KeepsUp, Behind, Slow}).Draw(t, "lag"))
 				}
 			},
 			"watch": func(t *rapid.T) {

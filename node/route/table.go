@@ -74,12 +74,12 @@ type Sub struct {
 	table *Table
 	// remote is set when this is the interest of another server. Then there is no receiver.
 	remote *remote
-	// behind says that its client does not keep up.
-	behind bool
+	// lag is how well its client keeps up.
+	lag Lag
 }
 
-// Behind reports whether its client was said not to keep up.
-func (s *Sub) Behind() bool { return s.behind }
+// Lag is how well its client was said to keep up.
+func (s *Sub) Lag() Lag { return s.lag }
 
 // Active reports whether the subscription is in a table.
 func (s *Sub) Active() bool { return s.table != nil }
@@ -158,7 +158,7 @@ func (t *Table) insert(s *Sub) {
 	t.stats.Inserts++
 	t.cache.invalidate(s.Pattern)
 	t.watches.changed(s, 1)
-	t.mesh.change(s, 1, 0)
+	t.mesh.change(s, 1, KeepsUp)
 }
 
 // Unsubscribe removes a subscription that is in this table. It gets no message from now on.
@@ -174,11 +174,7 @@ func (t *Table) remove(s *Sub) {
 	t.stats.Removes++
 	t.cache.invalidate(s.Pattern)
 	t.watches.changed(s, -1)
-	behind := 0
-	if s.behind {
-		s.behind, behind = false, -1
-	}
-	t.mesh.change(s, -1, behind)
+	t.mesh.change(s, -1, KeepsUp)
 }
 
 // Match returns what matches the subject.

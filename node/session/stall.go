@@ -45,29 +45,48 @@ func (s *Session) wait(nanos int64) {
 }
 
 // A client for which more than one part in behindShare of the pending bytes it may have waits is behind, until less than
-// one part in caughtUpShare does.
+// one part in caughtUpShare does. It is slow when Congested, until less than one part in steadyShare waits.
 const (
 	behindShare   = 4
 	caughtUpShare = 8
+	steadyShare   = 2
 )
 
 // fallBehind lets the other servers of the cluster know that the client does not keep up with a message of theirs, so that
-// streams there hold back what they have for it.
+// streams there hold back what they have for it, and clients there that publish to a slow one are slowed down.
 func (s *Session) fallBehind(sub *route.Sub) {
-	if s.PendingBytes() > s.config.PendingBytesMax/behindShare && sub.Active() && !sub.Behind() {
-		s.table.SetBehind(sub, true)
+	lag := route.KeepsUp
+	switch {
+	case s.Congested():
+		lag = route.Slow
+	case s.PendingBytes() > s.config.PendingBytesMax/behindShare:
+		lag = route.Behind
+	}
+	if lag <= sub.Lag() || !sub.Active() {
+		return
+	}
+	if sub.Lag() == route.KeepsUp {
 		s.behind = append(s.behind, sub)
 	}
+	s.table.SetLag(sub, lag)
 }
 
 // catchUp takes that back.
 func (s *Session) catchUp() {
-	if len(s.behind) == 0 || s.PendingBytes() >= s.config.PendingBytesMax/caughtUpShare {
+	if len(s.behind) == 0 || s.PendingBytes() >= s.config.PendingBytesMax/steadyShare {
+		return
+	}
+	if s.PendingBytes() < s.config.PendingBytesMax/caughtUpShare {
+		for _, sub := range s.behind {
+			s.table.SetLag(sub, route.KeepsUp)
+		}
+		clear(s.behind)
+		s.behind = s.behind[:0]
 		return
 	}
 	for _, sub := range s.behind {
-		s.table.SetBehind(sub, false)
+		if sub.Lag() == route.Slow {
+			s.table.SetLag(sub, route.Behind)
+		}
 	}
-	clear(s.behind)
-	s.behind = s.behind[:0]
 }

@@ -79,7 +79,7 @@ func (s *Session) removeSub(sub *route.Sub) {
 	moved.Slot = sub.Slot
 	s.subs = s.subs[:last]
 	delete(s.bySid, string(sub.Sid))
-	if sub.Behind() {
+	if sub.Lag() != route.KeepsUp {
 		s.behind = slices.DeleteFunc(s.behind, func(b *route.Sub) bool { return b == sub })
 	}
 	s.table.Unsubscribe(sub)

@@ -51,7 +51,7 @@ const (
 	// Pong answers a Ping: Token.
 	Pong Kind = 4
 	// Interest changes how many subscriptions the sender has: Account, Subject (a pattern), Queue, Count (the new number;
-	// 0: none any more), Flag (none of their clients keeps up).
+	// 0: none any more), Flag (none of their clients keeps up), Offset (1: a client is about to be closed as too slow).
 	Interest Kind = 5
 	// Msg is a message for subscriptions of the receiver, which does not pass it on: Account, Subject (routed to), Text (the
 	// subject that subscriptions see, if it is another), Reply, Header, Payload, Flag (plain subscriptions get it), Queues
