@@ -10,6 +10,7 @@
 //	identity            who this directory is (Server)
 //	format              the version of the layout
 //	lock                held by the running server
+//	reserve             room for a checkpoint on a full disk
 //	wal/                the write-ahead log (package wal)
 //	groups/G/checkpoint the checkpoint of group G (package checkpoint), G in hexadecimal
 //	groups/G/msgs       the message blocks of group G (package msgstore)
@@ -48,6 +49,8 @@ type Options struct {
 	// NewServer is the identity that a directory gets when it is made: a random number that no other server has. 0 is for
 	// a server that is never part of a cluster.
 	NewServer uint64
+	// ReserveBytes is the room that is held in readiness for checkpoints on a full disk; 0: none.
+	ReserveBytes int64
 	// Plant holds deliberate faults for the simulator; empty in production.
 	Plant Plant
 }
@@ -84,6 +87,7 @@ type Storage struct {
 	groups  map[wal.GroupID]*groupFiles
 	open    []*groupFiles // whose files may be open, least recently used first
 
+	reserved  bool // there is a reserve
 	server    uint64
 	hidden    error
 	pins      map[event.PinID]*pin
@@ -135,6 +139,7 @@ func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, er
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
+	s.openReserve()
 	return s, groups, nil
 }
 
@@ -187,7 +192,7 @@ func (s *Storage) do(op *event.Op, done []event.Completion) []event.Completion {
 	case event.Fetch:
 		c.Message, c.Err = s.files(op.Group).blocks.Read(op.Loc)
 	case event.Save:
-		c.Err = s.save(op)
+		c.Err = s.saveWithReserve(op)
 	case event.Rewrite:
 		c.Rewritten, c.Err = s.files(op.Group).blocks.Rewrite(&op.Block)
 	case event.Drop:

@@ -13,6 +13,7 @@ import (
 	"weir/node/config"
 	"weir/node/engine"
 	"weir/node/event"
+	"weir/node/storage"
 )
 
 // identity is what a process is, apart from its configuration.
@@ -64,6 +65,7 @@ func nodeConfig(s *settings, self identity) (node.Config, error) {
 	if s.JetStream.Enabled {
 		dir, _ := storeDir(&s.JetStream)
 		c.Engine.JetStream = jetStream(&s.JetStream, dir)
+		c.Storage.ReserveBytes = storage.ReserveBytesDefault
 	}
 	return c, nil
 }
