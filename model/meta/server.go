@@ -63,6 +63,9 @@ func (m *Machine) ServerNamed(name string) *Server {
 // machine's: it is valid until the next Apply and must not be changed.
 func (m *Machine) Servers() []*Server { return m.roster }
 
+// Registrations is how many servers have ever been registered.
+func (m *Machine) Registrations() uint64 { return m.registrations }
+
 // Removed returns the ids of the servers that were removed, ascending.
 func (m *Machine) Removed() []uint64 {
 	var ids []uint64

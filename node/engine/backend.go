@@ -73,7 +73,7 @@ func (b *backend) Barrier(id uint64, then func(*jsapi.Error)) {
 func (b *backend) Propose(id uint64, c *command.Command, done func(*effect.Effect)) {
 	e := (*Engine)(b)
 	g := b.groups[wal.GroupID(id)]
-	if g == nil || g.damaged == nil && g.replica == nil {
+	if g == nil || g.damaged == nil && g.replica == nil || g == e.meta && !e.formed() {
 		done(&effect.Effect{Kind: effect.Result, Err: jsapi.CodeClusterNotAvail.Err()})
 		return
 	}

@@ -73,6 +73,10 @@ func (e *Engine) startMeta(birth *metaBirth, found *event.Group) error {
 	if e.metaMembers, err = json.Marshal(birth.Members); err != nil {
 		return err
 	}
+	if e.metaDamaged {
+		e.endLog(metaGroup)
+		e.metaDamaged = false
+	}
 	e.founder, e.metaReplica = birth.Founder, birth.Replica
 	start := starting{machine: e.catalog, found: found, initial: initial, id: birth.Replica, members: birth.Members}
 	if err := e.startGroup(e.meta, &start); err != nil {
@@ -447,7 +451,7 @@ func (e *Engine) endReplica(g *group) {
 
 // endLog ends a group in the log and removes its files.
 func (e *Engine) endLog(id wal.GroupID) {
-	assert.True(id != metaGroup, "the catalog never ends")
+	assert.True(id != metaGroup || e.metaDamaged, "the catalog never ends, unless others have it")
 	e.appendOnly(wal.Write{Group: id, Drop: true})
 	e.drops = append(e.drops, event.Op{Kind: event.Drop, Ticket: e.ticket(), Group: id})
 }

@@ -60,6 +60,7 @@ type Engine struct {
 	founder     event.ServerID
 	metaReplica uint64
 	metaMembers []byte
+	isFormed    bool // the catalog has once been held by as many servers as were to found it
 	metaDamaged bool // what the disk holds of the catalog is not usable
 	asking      bool // whether the catalog is current is being asked
 	groups      map[wal.GroupID]*group

@@ -73,6 +73,9 @@ func (e *Engine) reconcile(g *group) {
 			e.changeMembers(g, replica.Change{Kind: replica.AddLearner, Member: w})
 			return
 		case have[at].Learner:
+			if g == e.meta && e.forming(have, want) {
+				continue
+			}
 			if e.caughtUp(g, w.ID) {
 				e.changeMembers(g, replica.Change{Kind: replica.Promote, Member: w})
 				return
@@ -98,6 +101,39 @@ func (e *Engine) reconcile(g *group) {
 	if g != e.meta && !g.entry.IsSettled() && voting == len(want) && g.replica.MembersSettled() {
 		e.settlePlacement(g)
 	}
+}
+
+// forming reports whether a catalog that has been founded still waits for servers: until all that found it together have
+// caught up its founder alone decides, so that the loss of one server does not end it.
+func (e *Engine) forming(have, want []replica.Member) bool {
+	voters := 0
+	for _, m := range have {
+		if !m.Learner {
+			voters++
+		} else if !e.caughtUp(e.meta, m.ID) {
+			return len(want) <= e.config.Cluster.Expected && voters <= 1
+		}
+	}
+	return voters <= 1 && len(want) < e.config.Cluster.Expected
+}
+
+// formed reports whether as many servers hold the catalog as were to found it: before that nothing is decided by it, as
+// one disk would be all that remembers.
+func (e *Engine) formed() bool {
+	if !e.clustered() || e.isFormed {
+		return true
+	}
+	if e.meta.replica == nil || e.catalog.Registrations() < uint64(e.config.Cluster.Expected) {
+		return false
+	}
+	voters := 0
+	for _, m := range e.meta.replica.Members() {
+		if !m.Learner {
+			voters++
+		}
+	}
+	e.isFormed = voters >= min(e.config.Cluster.Expected, len(e.catalog.Servers()))
+	return e.isFormed
 }
 
 // caughtUpEntries is how many entries a learner may lack when it becomes a voter.

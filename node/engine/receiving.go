@@ -89,6 +89,7 @@ func (e *Engine) transferFrame(p *peer, f *peerwire.Frame) error {
 			return nil
 		}
 		if r := e.receivingFrom(g, p.id); r != nil && !r.installing && !f.Flag {
+			e.logf(event.Warn, fmt.Sprintf("Server %q gives no snapshot of %s: %s", p.hello.Name, e.describe(g), f.Text))
 			e.endReceiving(r)
 		}
 		return nil
@@ -177,12 +178,13 @@ func (e *Engine) staged(c *event.Completion) {
 func (e *Engine) fetchParts(r *receiving) {
 	for r.asked+r.staging < piecesMax && r.next < len(r.missing) {
 		part := &r.missing[r.next]
+		size := min(part.Bytes-r.offset, event.PieceBytesMax)
 		e.sendFrame(r.from, &peerwire.Frame{
 			Kind: peerwire.SnapGet, Group: uint64(r.group.id), Token: r.pin, Count: part.Part, Offset: r.offset, Text: textPart,
-			Payload: binary.AppendUvarint(nil, min(part.Bytes-r.offset, event.PieceBytesMax)),
+			Payload: binary.AppendUvarint(nil, size),
 		})
 		r.asked++
-		r.offset += event.PieceBytesMax
+		r.offset += size
 		if r.offset >= part.Bytes {
 			r.next++
 			if r.next < len(r.missing) {

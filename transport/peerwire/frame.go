@@ -74,7 +74,8 @@ const (
 	Ask Kind = 12
 	// Answer answers an Ask: Token, Flag (whether it could be answered), Payload.
 	Answer Kind = 13
-	// SnapGet asks for a piece of a snapshot: Group, Token (the transfer), Count (which part), Offset, Text (what of it).
+	// SnapGet asks for a piece of a snapshot: Group, Token (the transfer), Count (which part), Offset, Text (what of it),
+	// Payload (how many bytes, a uvarint).
 	SnapGet Kind = 14
 	// SnapPart is a piece of a snapshot: Group, Token, Count, Offset, Text, Payload, Flag (it is the last of its part).
 	SnapPart Kind = 15
