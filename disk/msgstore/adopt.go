@@ -51,7 +51,7 @@ func (f *Files) Suits(s *BlockState, whole bool) (suits bool, read int64, err er
 		return false, 0, err
 	}
 	read, err = f.compare(s, file, whole || !s.Sealed)
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrVersion) {
 		return false, read, nil
 	}
 	if err == nil {

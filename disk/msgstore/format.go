@@ -47,6 +47,9 @@ type BlockID uint64
 // ErrCorrupt says that bytes at a place where a message or footer was written are not what was written.
 var ErrCorrupt = errors.New("damaged message block")
 
+// ErrVersion says that a block was written in a format that this program does not know.
+var ErrVersion = errors.New("unknown version of a message block")
+
 const (
 	magic             = "WEIRMSG"
 	version           = 1
@@ -94,7 +97,7 @@ func checkBlockHeader(data []byte, id BlockID) error {
 		return fmt.Errorf("block %d has no header: %w", id, ErrCorrupt)
 	}
 	if data[len(magic)] != version {
-		return fmt.Errorf("block %d has version %d, this server knows version %d", id, data[len(magic)], version)
+		return fmt.Errorf("block %d has version %d, this server knows version %d: %w", id, data[len(magic)], version, ErrVersion)
 	}
 	if got := binary.LittleEndian.Uint64(data[8:]); got != uint64(id) {
 		return fmt.Errorf("block %d holds block %d: %w", id, got, ErrCorrupt)

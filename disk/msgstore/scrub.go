@@ -45,7 +45,7 @@ func (f *Files) Scrub(s *Scrub) error {
 		return fmt.Errorf("read block %d: %w", s.Block, err)
 	}
 	if err := checkBlockHeader(data, s.Block); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	damaged := 0
 	var first error

@@ -82,15 +82,22 @@ func (s *script) receive(g *group) error {
 	if s.draw("stop", 3) == 0 {
 		pieces = int(s.draw("pieces", 6))
 	}
-	done, err := s.bring(d, g, snap, pieces)
+	done, err := s.bring(&transfer{from: d.node, group: g.id, pieces: pieces}, g, snap)
 	if err != nil || !done {
 		return err
 	}
 	return s.install(g, snap)
 }
 
-// bring stages a snapshot, at most so many pieces of it; done says that it is whole.
-func (s *script) bring(d *donor, g *group, snap event.Snapshot, pieces int) (done bool, err error) {
+// transfer is the way of a snapshot from another server, at most so many pieces of it.
+type transfer struct {
+	from   *node
+	group  wal.GroupID
+	pieces int
+}
+
+// bring stages a snapshot; done says that it is whole.
+func (s *script) bring(t *transfer, g *group, snap event.Snapshot) (done bool, err error) {
 	for round := 0; ; round++ {
 		staged := s.node.do(event.Op{Kind: event.Stage, Group: g.id, Snapshot: snap})[0]
 		if staged.Err != nil {
@@ -106,7 +113,7 @@ func (s *script) bring(d *donor, g *group, snap event.Snapshot, pieces int) (don
 			return false, errors.New("a snapshot that was brought is still missing parts")
 		}
 		for _, missing := range staged.Staged.Missing {
-			if done, err = s.bringPart(d, g, snap, missing, &pieces); err != nil || !done {
+			if done, err = s.bringPart(t, snap, missing); err != nil || !done {
 				return false, err
 			}
 		}
@@ -118,19 +125,19 @@ func (s *script) bring(d *donor, g *group, snap event.Snapshot, pieces int) (don
 	}
 }
 
-func (s *script) bringPart(d *donor, g *group, snap event.Snapshot, m event.MissingPart, pieces *int) (bool, error) {
+func (s *script) bringPart(t *transfer, snap event.Snapshot, m event.MissingPart) (bool, error) {
 	snap.Part = m.Part
 	for m.Offset < m.Bytes {
-		if *pieces--; *pieces < 0 {
+		if t.pieces--; t.pieces < 0 {
 			return false, nil
 		}
 		snap.Offset, snap.Max = m.Offset, int(min(pieceBytes, m.Bytes-m.Offset))
-		read := d.node.do(event.Op{Kind: event.ReadPart, Group: g.id, Snapshot: snap})[0]
+		read := t.from.do(event.Op{Kind: event.ReadPart, Group: t.group, Snapshot: snap})[0]
 		if read.Err != nil {
 			return false, read.Err
 		}
 		snap.Data = read.Data
-		staged := s.node.do(event.Op{Kind: event.StagePart, Group: g.id, Snapshot: snap})[0]
+		staged := s.node.do(event.Op{Kind: event.StagePart, Group: t.group, Snapshot: snap})[0]
 		if staged.Err != nil {
 			return false, staged.Err
 		}
