@@ -26,6 +26,12 @@ type transit struct {
 
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
+	return newClusterOf(t, n, func(*engine.Config) {})
+}
+
+// newClusterOf is newCluster with a change to the configuration of every server.
+func newClusterOf(t *testing.T, n int, change func(*engine.Config)) *cluster {
+	t.Helper()
 	c := &cluster{t: t, down: map[int]bool{}, cut: map[[2]int]bool{}}
 	for i := range n {
 		r := newRig(t, func(config *engine.Config) {
@@ -34,6 +40,7 @@ func newCluster(t *testing.T, n int) *cluster {
 			config.Server = event.ServerID(101 + i)
 			config.Seed, config.Boot = uint64(7+i), uint64(1+100*i)
 			config.Cluster = engine.Cluster{Name: "C", Expected: n}
+			change(config)
 		})
 		r.peers = func(out []event.PeerOut) {
 			for _, o := range out {

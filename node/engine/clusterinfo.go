@@ -118,7 +118,7 @@ func (e *Engine) showMember(id wal.GroupID, entry *meta.Stream, m *replica.Membe
 	case !e.online(server):
 		info.Offline = true
 	default:
-		info.Active = time.Duration(e.now.Mono - e.peerOf[server].heard)
+		info.Active = time.Duration(max(e.now.Mono-e.peerOf[server].heard, 1)) // 0 would mean never
 	}
 	if g == nil || g.replica == nil {
 		return info
