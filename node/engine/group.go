@@ -62,7 +62,6 @@ type group struct {
 	born          uint64 // the tick at which the group was created here, while this server is to lead it; 0 otherwise
 	replacing     int64  // until when the catalog is not asked again for another replica
 	awake         bool   // in Engine.awake: Raft ticks drive it
-	idleTicks     int    // how many ticks it has had nothing to do
 	settling      uint64 // the placement that the catalog is told to be reached
 	settlingUntil int64  // until when it is not told again
 }

@@ -46,7 +46,7 @@ func (e *Engine) awaken(g *group) {
 	if g.awake || g.replica == nil || !e.clustered() {
 		return
 	}
-	g.awake, g.idleTicks = true, 0
+	g.awake = true
 	if g.replica.Quiesced() {
 		g.replica.Wake(e)
 	}
@@ -95,20 +95,14 @@ func (e *Engine) rests(g *group) bool {
 		return true
 	}
 	if !g.leads() || e.unreconciled(g) {
-		g.idleTicks = 0
 		return false
 	}
 	if len(g.replica.Members()) == 1 {
 		return true // there is nobody to tell
 	}
-	if !g.replica.CanQuiesce() {
-		g.idleTicks = 0
+	if e.now.Mono-g.lastActive < restAfterTicks*e.tickNanos() || !g.replica.CanQuiesce() {
 		return false
 	}
-	if g.idleTicks++; g.idleTicks < restAfterTicks {
-		return false
-	}
-	g.idleTicks = 0
 	g.replica.Quiesce(e)
 	return g.replica.Quiesced()
 }
