@@ -18,7 +18,6 @@ import (
 
 // benchFlags are the flags of `weir bench`.
 type benchFlags struct {
-	replicas int
 	peer     string
 	json     string
 	binary   string
@@ -34,11 +33,15 @@ func benchCommand() *cobra.Command {
 		Long: "Starts this server and the reference server (nats-server, built from its Go module) in turn on fresh\n" +
 			"directories, drives both with the same client code, and prints a table with ratios. A ratio above 1\n" +
 			"means that this server is the better one. The figures are medians of several alternating rounds.\n\n" +
-			"Works:\n  " + strings.Join(bench.Works(), "\n  "),
+			"Works:\n  " + strings.Join(bench.Works(1), "\n  ") + "\n\nWorks with --replicas 3, on three servers:\n  " +
+			strings.Join(bench.Works(bench.ReplicasOfClusters), "\n  "),
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.run() },
 	}
-	c.Flags().IntVar(&f.replicas, "replicas", 1, "replicas of the stream; this version runs one node, so 1")
+	c.Flags().IntVar(&f.Replicas, "replicas", 1, "servers, and replicas of each stream: 1 or 3")
+	c.Flags().IntVar(&f.Port, "port", 0, "first port to use (default: any free ones)")
+	c.Flags().IntVar(&f.Streams, "streams", 2_000, "streams of the row about many streams")
+	c.Flags().IntVar(&f.Missed, "missed", 1_000_000, "messages that the follower of the catch-up row misses")
 	c.Flags().StringVar(&f.peer, "peer", "reference", "server to compare with: reference, none, or the path of a nats-server")
 	c.Flags().StringVar(&f.json, "json", "", "also write the rows to this file as a JSON array")
 	c.Flags().StringVar(&f.binary, "weir", "", "measure this binary of Weir (default: the one that runs)")
@@ -53,11 +56,11 @@ func benchCommand() *cobra.Command {
 }
 
 func (f *benchFlags) run() (err error) {
-	if f.replicas != 1 {
-		return fmt.Errorf("--replicas %d is not supported: this version runs one node", f.replicas)
+	if f.Replicas != 1 && f.Replicas != bench.ReplicasOfClusters {
+		return fmt.Errorf("--replicas %d is not supported: it is 1 or %d", f.Replicas, bench.ReplicasOfClusters)
 	}
 	if f.quick {
-		f.Rounds, f.Span, f.Stored = 1, f.Span/4, f.Stored/10
+		f.Rounds, f.Span, f.Stored, f.Streams, f.Missed = 1, f.Span/4, f.Stored/10, f.Streams/10, f.Missed/10
 	}
 	if f.Binary = f.binary; f.Binary == "" {
 		if f.Binary, err = os.Executable(); err != nil {

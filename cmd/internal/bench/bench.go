@@ -24,6 +24,10 @@ type Options struct {
 	Peer bool
 	// PeerBinary is a reference server to use instead of building one.
 	PeerBinary string
+	// Replicas is how many servers there are, and replicas of each stream.
+	Replicas int
+	// Port is the first port that may be used; 0 takes any.
+	Port int
 	// Dir is where data directories are made; it decides which disk is measured.
 	Dir string
 	// Only limits the run to the works of these names. Empty means all.
@@ -34,6 +38,8 @@ type Options struct {
 	Span time.Duration
 	// Stored is the number of messages of the restart row.
 	Stored int
+	// Streams is the number of streams of the row about many streams, Missed that of the messages that a follower misses.
+	Streams, Missed int
 	// Profile is a profiling mode of `weir serve --profile`, or "".
 	Profile string
 	// Progress is where the course of the run is shown.
@@ -75,7 +81,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	if o.Rounds < 1 || o.Rounds > maxRounds {
 		return nil, fmt.Errorf("rounds: %d is not within 1 and %d", o.Rounds, maxRounds)
 	}
-	works, err := choose(o.Only)
+	works, err := choose(o.Only, worksOf(o.Replicas))
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +134,7 @@ func (r *run) measure(w work) ([]Row, error) {
 				continue
 			}
 			fmt.Fprintf(r.Progress, "%-24s round %d of %d, %s: ", w.name, round+1, rounds, server.name)
-			s, err := r.sample(w, server)
+			s, err := r.sample(w, server, round)
 			if err != nil {
 				fmt.Fprintln(r.Progress, "failed")
 				return nil, fmt.Errorf("%s: %w", server.name, err)
@@ -141,18 +147,18 @@ func (r *run) measure(w work) ([]Row, error) {
 }
 
 // sample measures a work once on a fresh server.
-func (r *run) sample(w work, server *contender) (s sample, err error) {
+func (r *run) sample(w work, server *contender, round int) (s sample, err error) {
 	r.count++
 	dir := filepath.Join(r.root, fmt.Sprintf("%03d", r.count))
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	t := &trial{run: r, server: server, work: w.name, dir: dir}
+	t := &trial{run: r, server: server, work: w.name, dir: dir, round: round}
+	defer func() { err = errors.Join(err, t.stop()) }()
 	if err := t.start(); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, t.stop()) }()
 	return w.drive(t)
 }
 
@@ -187,7 +193,7 @@ func rowsOf(w work, samples [columnCount][]sample) []Row {
 		row.PeerDefault = median(samples[defaultColumn], i, false)
 		row.PeerCPU = median(samples[defaultColumn], i, true)
 		row.PeerAlways = median(samples[alwaysColumn], i, false)
-		more := first.unit == "op/s"
+		more := first.unit == "op/s" || first.unit == "MB/s"
 		row.RatioDefault = ratio(row.Weir, row.PeerDefault, more)
 		row.RatioAlways = ratio(row.Weir, row.PeerAlways, more)
 		rows = append(rows, row)

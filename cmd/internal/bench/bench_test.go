@@ -33,11 +33,11 @@ func TestMedianOfRounds(t *testing.T) {
 }
 
 func TestWorksAreChosenByName(t *testing.T) {
-	chosen, err := choose([]string{kvGet, publishAsync})
+	chosen, err := choose([]string{kvGet, publishAsync}, works)
 	if err != nil || len(chosen) != 2 || chosen[0].name != publishAsync {
 		t.Errorf("chosen %v: %v", chosen, err)
 	}
-	if _, err := choose([]string{"nothing"}); err == nil || !strings.Contains(err.Error(), kvGet) {
+	if _, err := choose([]string{"nothing"}, clusterWorks); err == nil || !strings.Contains(err.Error(), kvGet) {
 		t.Errorf("an unknown name gave %v", err)
 	}
 }

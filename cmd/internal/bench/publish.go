@@ -25,22 +25,6 @@ const (
 
 var payload = make([]byte, payloadSize)
 
-// stream makes the one stream of a work.
-func (t *trial) stream(js jetstream.JetStream) error {
-	_, err := js.CreateStream(t.ctx, jetstream.StreamConfig{
-		Name: streamName, Subjects: []string{"bench.>"}, Storage: jetstream.FileStorage,
-	})
-	return err
-}
-
-func (t *trial) jetStream() (jetstream.JetStream, error) {
-	nc, err := t.connect()
-	if err != nil {
-		return nil, err
-	}
-	return jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(2*inFlight))
-}
-
 // timed runs do for a warm-up, then for the span, and returns the figure of the second run.
 func (t *trial) timed(name string, do func(until time.Time) (int, error)) (sample, error) {
 	if _, err := do(time.Now().Add(t.Span / warmupParts)); err != nil {
@@ -51,13 +35,13 @@ func (t *trial) timed(name string, do func(until time.Time) (int, error)) (sampl
 
 // once times a run that counts its own operations.
 func (t *trial) once(name string, do func() (int, error)) (sample, error) {
-	cpu, begin := cpuTime(t.cmd.Process.Pid), time.Now()
+	cpu, begin := t.cpu(), time.Now()
 	n, err := do()
 	if err != nil {
 		return nil, err
 	}
 	took := time.Since(begin)
-	cpu = cpuTime(t.cmd.Process.Pid) - cpu
+	cpu = t.cpu() - cpu
 	return sample{{
 		work: name, unit: "op/s",
 		value: float64(n) / took.Seconds(),
@@ -112,11 +96,11 @@ func (w *window) drain() error {
 }
 
 func drivePublishAsync(t *trial) (sample, error) {
-	js, err := t.jetStream()
-	if err != nil {
+	if err := t.stream(); err != nil {
 		return nil, err
 	}
-	if err := t.stream(js); err != nil {
+	js, err := t.jetStream()
+	if err != nil {
 		return nil, err
 	}
 	return t.timed(publishAsync, func(until time.Time) (int, error) {
@@ -133,7 +117,7 @@ func drivePublishAsync(t *trial) (sample, error) {
 // drivePublishSync1 is followed by what the disk does at the same time without a server, when it is Weir's turn.
 func drivePublishSync1(t *trial) (sample, error) {
 	s, err := publishSync(t, publishSync1, 1)
-	if err != nil || t.server != t.servers[weirColumn] {
+	if err != nil || t.server != t.servers[weirColumn] || t.Replicas > 1 {
 		return s, err
 	}
 	grown, err := loopAppend(t.dir, t.Span)
@@ -148,6 +132,9 @@ func drivePublishSync16(t *trial) (sample, error) { return publishSync(t, publis
 
 // publishSync lets n clients publish, each waiting for its acknowledgement, each on its own connection.
 func publishSync(t *trial, name string, n int) (sample, error) {
+	if err := t.stream(); err != nil {
+		return nil, err
+	}
 	publishers := make([]jetstream.JetStream, n)
 	for i := range publishers {
 		js, err := t.jetStream()
@@ -155,9 +142,6 @@ func publishSync(t *trial, name string, n int) (sample, error) {
 			return nil, err
 		}
 		publishers[i] = js
-	}
-	if err := t.stream(publishers[0]); err != nil {
-		return nil, err
 	}
 	return t.timed(name, func(until time.Time) (int, error) {
 		var total atomic.Int64

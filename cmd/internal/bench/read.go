@@ -21,20 +21,25 @@ const (
 
 // loaded makes the stream and stores n messages in it.
 func (t *trial) loaded(n int) (jetstream.JetStream, error) {
+	if err := t.stream(); err != nil {
+		return nil, err
+	}
 	js, err := t.jetStream()
 	if err != nil {
 		return nil, err
 	}
-	if err := t.stream(js); err != nil {
-		return nil, err
-	}
+	return js, publishMany(js, n)
+}
+
+// publishMany publishes n messages and waits until all are acknowledged.
+func publishMany(js jetstream.JetStream, n int) error {
 	w := &window{js: js}
 	for range n {
 		if err := w.publish(subject); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return js, w.drain()
+	return w.drain()
 }
 
 func (t *trial) consumer(n int) (jetstream.Consumer, error) {
@@ -106,12 +111,46 @@ func driveFetch(t *trial) (sample, error) {
 	})
 }
 
-func driveKVGet(t *trial) (sample, error) {
+// bucket makes the one bucket of a work and returns it as a client sees it.
+func (t *trial) bucket() (jetstream.KeyValue, jetstream.JetStream, error) {
+	maker, err := t.jetStream()
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := maker.CreateKeyValue(t.ctx, jetstream.KeyValueConfig{Bucket: bucket, Replicas: t.Replicas}); err != nil {
+		return nil, nil, err
+	}
+	if err := t.settled(maker, "KV_"+bucket); err != nil {
+		return nil, nil, err
+	}
 	js, err := t.jetStream()
+	if err != nil {
+		return nil, nil, err
+	}
+	kv, err := js.KeyValue(t.ctx, bucket)
+	return kv, js, err
+}
+
+// driveKVPut lets one client put, each time waiting for the acknowledgement.
+func driveKVPut(t *trial) (sample, error) {
+	kv, _, err := t.bucket()
 	if err != nil {
 		return nil, err
 	}
-	kv, err := js.CreateKeyValue(t.ctx, jetstream.KeyValueConfig{Bucket: bucket})
+	chooser := rand.New(rand.NewPCG(3, 4))
+	return t.timed(kvPut, func(until time.Time) (int, error) {
+		n := 0
+		for ; time.Now().Before(until); n++ {
+			if _, err := kv.Put(t.ctx, "key."+strconv.Itoa(chooser.IntN(keys)), payload); err != nil {
+				return n, err
+			}
+		}
+		return n, nil
+	})
+}
+
+func driveKVGet(t *trial) (sample, error) {
+	kv, js, err := t.bucket()
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +180,7 @@ func driveKVGet(t *trial) (sample, error) {
 // it held when it was empty.
 func driveRestart(t *trial) (sample, error) {
 	time.Sleep(settle)
-	empty := resident(t.cmd.Process.Pid)
+	empty := resident(t.nodes[0].cmd.Process.Pid)
 	if _, err := t.loaded(t.Stored); err != nil {
 		return nil, err
 	}
@@ -154,7 +193,7 @@ func driveRestart(t *trial) (sample, error) {
 		return nil, fmt.Errorf("after SIGTERM: %w", err)
 	}
 	time.Sleep(settle)
-	each := float64(max(resident(t.cmd.Process.Pid)-empty, 0)) / float64(t.Stored)
+	each := float64(max(resident(t.nodes[0].cmd.Process.Pid)-empty, 0)) / float64(t.Stored)
 	return sample{
 		{work: restartStopped, unit: "ms", value: stopped.Seconds() * 1e3},
 		{work: restartKilled, unit: "ms", value: killed.Seconds() * 1e3},
@@ -164,14 +203,19 @@ func driveRestart(t *trial) (sample, error) {
 
 // restart ends the server by a signal and returns how long the next process takes to have all messages.
 func (t *trial) restart(signal syscall.Signal) (time.Duration, error) {
-	if err := t.end(signal); err != nil {
+	n := t.nodes[0]
+	for _, nc := range t.conns {
+		nc.Close()
+	}
+	t.conns = nil
+	if err := n.end(signal); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	if err := t.spawn(); err != nil {
+	if err := n.spawn(); err != nil {
 		return 0, err
 	}
-	err := t.until(func(js jetstream.JetStream) error {
+	err := n.until(func(js jetstream.JetStream) error {
 		stream, err := js.Stream(t.ctx, streamName)
 		if err != nil {
 			return err

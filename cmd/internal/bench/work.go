@@ -21,6 +21,17 @@ const (
 	restartStopped = "restart-stopped"
 	restartKilled  = "restart-killed"
 	memory         = "memory-per-message"
+	kvPut          = "kv-put"
+	failover       = "failover"
+	streams        = "streams"
+	streamsCreate  = "streams-create"
+	streamsIdle    = "streams-idle"
+	streamsFrames  = "streams-frames"
+	fewFrames      = "streams-frames-few"
+	streamsRestart = "streams-restart"
+	catchUp        = "catch-up"
+	catchUpBefore  = "catch-up-publish-before"
+	catchUpDuring  = "catch-up-publish"
 )
 
 // work is one thing that is measured.
@@ -51,17 +62,50 @@ var works = []work{
 		targets: map[string]string{restartStopped: "< 1000 ms", restartKilled: "< 1000 ms", memory: "< 50 B"}},
 }
 
-// Works returns a line for each work: its name and what it does.
-func Works() []string {
+// clusterWorks are measured on three servers with as many replicas of each stream.
+var clusterWorks = []work{
+	{name: publishAsync, about: "asynchronous publish, 500 in flight, 128 B", drive: drivePublishAsync, always: true,
+		targets: map[string]string{publishAsync: ">= 1.2, always >= 2"}},
+	{name: publishSync1, about: "synchronous publish, one client", drive: drivePublishSync1, always: true,
+		targets: map[string]string{publishSync1: "always >= 2"}},
+	{name: publishSync16, about: "synchronous publish, 16 clients", drive: drivePublishSync16, always: true,
+		targets: map[string]string{publishSync16: "always >= 2"}},
+	{name: kvPut, about: "KV put, one client", drive: driveKVPut, always: true, targets: map[string]string{kvPut: "always >= 2"}},
+	{name: kvGet, about: "KV get, one client; linearizable against a read of any replica", drive: driveKVGet,
+		targets: map[string]string{kvGet: ">= 0.5"}},
+	{name: consume, about: "pull consumer, each message acked", drive: driveConsume, targets: map[string]string{consume: ">= 1.0"}},
+	{name: fetch, about: "fetch by 100, each message acked", drive: driveFetch, targets: map[string]string{fetch: ">= 1.0"}},
+	{name: failover, about: "time without an acknowledgement after the stream's leader is killed", drive: driveFailover, once: true,
+		targets: map[string]string{failover: "< 2000 ms, >= 2"}},
+	{name: streams, about: "many streams with one consumer each: to make them, at rest, and a server that starts with all of them", drive: driveStreams, once: true,
+		targets: map[string]string{
+			streamsCreate: ">= 1.0", streamsIdle: "< 3 % of a core", streamsFrames: "<= with few", streamsRestart: "< 5000 ms",
+		}},
+	{name: catchUp, about: "a follower that missed many messages, while publishing goes on", drive: driveCatchUp, once: true,
+		targets: map[string]string{catchUp: "> 100 MB/s", catchUpDuring: ">= half of before"}},
+}
+
+// ReplicasOfClusters is how many servers the works on a cluster are measured on.
+const ReplicasOfClusters = 3
+
+func worksOf(replicas int) []work {
+	if replicas == 1 {
+		return works
+	}
+	return clusterWorks
+}
+
+// Works returns a line for each work with so many replicas: its name and what it does.
+func Works(replicas int) []string {
 	var lines []string
-	for _, w := range works {
+	for _, w := range worksOf(replicas) {
 		lines = append(lines, fmt.Sprintf("%-22s %s", w.name, w.about))
 	}
 	return lines
 }
 
 // choose returns the works of the given names in the order of the table, all for none.
-func choose(names []string) ([]work, error) {
+func choose(names []string, works []work) ([]work, error) {
 	if len(names) == 0 {
 		return works, nil
 	}
@@ -80,7 +124,11 @@ func choose(names []string) ([]work, error) {
 			known = known || w.name == name
 		}
 		if !known {
-			return nil, fmt.Errorf("no work is called %q; there are:\n  %s", name, strings.Join(Works(), "\n  "))
+			var all []string
+			for _, w := range works {
+				all = append(all, w.name)
+			}
+			return nil, fmt.Errorf("no work is called %q; there are: %s", name, strings.Join(all, ", "))
 		}
 	}
 	return chosen, nil
