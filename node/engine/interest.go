@@ -31,15 +31,9 @@ type neighbour struct {
 	urls []string
 	// count is how many different interests it has, over all accounts. Invariant: at most InterestMax.
 	count int
+	// overflowed says that the operator was told that it has more.
+	overflowed bool
 	flow
-}
-
-// errTooMuchInterest is why the session with a server ends that has more interest than this one remembers.
-type errTooMuchInterest struct{ count int }
-
-// Error implements error.
-func (e errTooMuchInterest) Error() string {
-	return fmt.Sprintf("more than %d different subscriptions", e.count)
 }
 
 // accountMesh connects the subscriptions of an account with those of other servers.
@@ -112,8 +106,9 @@ func (e *Engine) interestPeerDown(peer event.ServerID) {
 	e.advertise()
 }
 
-// interestFrame takes what a neighbour says of its interest. After an error the session has to end. Accounts that this
-// server does not have are none of its business: nobody publishes in them here.
+// interestFrame takes what a neighbour says of its interest. Interest beyond InterestMax is not remembered: to end the
+// session would not make it less, and streams need the session. Accounts that this server does not have are none of its
+// business: nobody publishes in them here.
 func (e *Engine) interestFrame(peer event.ServerID, f *peerwire.Frame) error {
 	at, known := e.findNeighbour(peer)
 	if !known {
@@ -128,7 +123,12 @@ func (e *Engine) interestFrame(peer event.ServerID, f *peerwire.Frame) error {
 	}
 	n := e.neighbours[at]
 	if f.Count > 0 && n.count >= InterestMax {
-		return errTooMuchInterest{n.count}
+		if !n.overflowed {
+			n.overflowed = true
+			e.logf(event.Error, fmt.Sprintf("Server %s has more than %d different subscriptions, some get no messages from here",
+				peer.Short(), n.count))
+		}
+		return nil
 	}
 	n.count += a.routes.SetInterest(peer, &route.Interest{
 		Pattern: string(f.Subject), Queue: string(f.Queue), Count: f.Count, Behind: f.Flag, Slow: f.Offset == slowInterest,
