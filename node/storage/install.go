@@ -41,7 +41,8 @@ func (s *Storage) install(op *event.Op) (*event.Group, error) {
 	if err != nil && !errors.Is(err, checkpoint.ErrSwitched) {
 		return nil, fmt.Errorf("install a snapshot of group %d: %w", op.Group, err)
 	}
-	g.half = true
+	// What the old state had still to write would go into blocks of the new one.
+	g.half, g.blocks, st.local = true, g.blocks.Anew(), nil
 	if err != nil {
 		return nil, fmt.Errorf("%w: group %d: %w", event.ErrHalfInstalled, op.Group, err)
 	}
@@ -111,7 +112,6 @@ func (s *Storage) finishInstall(id wal.GroupID, g *groupFiles, st *staging) (*ev
 	}
 	old := g.blocks
 	g.blocks = fresh
-	st.local = nil // pinned in the old files, which end here
 	return installed, old.Close()
 }
 

@@ -36,7 +36,12 @@ func (s *Storage) stage(op *event.Op) (event.Staged, error) {
 	if !st.whole {
 		return event.Staged{Missing: st.missingSections()}, nil
 	}
-	more, err := st.look(g, op.Snapshot.Verify)
+	if op.Snapshot.Verify && !st.verify {
+		if err := st.lookAgain(g); err != nil {
+			return event.Staged{}, err
+		}
+	}
+	more, err := st.look(g)
 	if err != nil || more {
 		return event.Staged{More: more}, err
 	}
@@ -62,7 +67,7 @@ func (st *staging) appendMissing(dst []event.MissingPart, i int) []event.Missing
 
 // look looks for the blocks of the snapshot, first among those of the replica, then among those that were staged. more
 // says that it has read a good deal and is to be called again.
-func (st *staging) look(g *groupFiles, verify bool) (more bool, err error) {
+func (st *staging) look(g *groupFiles) (more bool, err error) {
 	local := g.blocks
 	left := int64(StageBytesMax)
 	for ; st.looked < len(st.states); st.looked++ {
@@ -70,8 +75,11 @@ func (st *staging) look(g *groupFiles, verify bool) (more bool, err error) {
 			return true, nil
 		}
 		state, found := &st.states[st.looked], &st.found[st.looked]
+		if found.whole {
+			continue // staged and verified before the blocks were looked for again
+		}
 		// A block that the device does not give is brought like one that is not there.
-		suits, read, err := local.Suits(state, verify || !g.knows(state))
+		suits, read, err := local.Suits(state, st.verify || !g.knows(state))
 		left -= read + lookBytes
 		if err == nil && suits {
 			local.Pin([]msgstore.BlockID{state.ID})
@@ -89,6 +97,18 @@ func (st *staging) look(g *groupFiles, verify bool) (more bool, err error) {
 		return false, nil
 	}
 	return false, st.sweep()
+}
+
+// lookAgain has the blocks of the replica that stand for parts verified whole, and forgets those that were taken without.
+func (st *staging) lookAgain(g *groupFiles) error {
+	local := st.local
+	st.verify, st.looked, st.local = true, 0, nil
+	for i := range st.found {
+		if st.found[i].local {
+			st.found[i] = stagedBlock{}
+		}
+	}
+	return g.blocks.Unpin(local)
 }
 
 // knows reports whether the replica's newest checkpoint refers to a block and describes it in the same way. A file that no

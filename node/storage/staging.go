@@ -41,6 +41,7 @@ type staging struct {
 	found  []stagedBlock
 	looked int // how many blocks were looked for
 	swept  bool
+	verify bool // blocks of the replica are read whole
 	// local are blocks of the replica that stand for parts; they are pinned.
 	local []msgstore.BlockID
 }

@@ -194,7 +194,9 @@ func (s *Storage) do(op *event.Op, done []event.Completion) []event.Completion {
 	case event.Save:
 		c.Err = s.saveWithReserve(op)
 	case event.Rewrite:
-		c.Rewritten, c.Err = s.files(op.Group).blocks.Rewrite(&op.Block)
+		if c.Err = event.ErrHalfInstalled; !s.files(op.Group).half {
+			c.Rewritten, c.Err = s.files(op.Group).blocks.Rewrite(&op.Block)
+		}
 	case event.Drop:
 		c.Err = s.drop(op.Group)
 	case event.Unpin:
@@ -240,13 +242,17 @@ func (s *Storage) scrub(op *event.Op) error {
 // keep writes blocks behind the log. Nobody waits for it: the files keep what a full disk refused, and what failed
 // otherwise shows at the next Save, which the ranges have to be durable for.
 func (s *Storage) keep(op *event.Op) {
-	_ = s.files(op.Group).blocks.Write(op.Blocks)
+	if g := s.files(op.Group); !g.half {
+		_ = g.blocks.Write(op.Blocks)
+	}
 }
 
 // erase overwrites a message. A failure shows at the next Save, as that of a keep; a message that is damaged already has
 // nothing left to be overwritten with care for.
 func (s *Storage) erase(op *event.Op) {
-	_ = s.files(op.Group).blocks.Erase(op.Loc)
+	if g := s.files(op.Group); !g.half {
+		_ = g.blocks.Erase(op.Loc)
+	}
 }
 
 // save makes a checkpoint durable, after everything that it refers to.
@@ -281,7 +287,7 @@ func (s *Storage) save(op *event.Op) error {
 func (s *Storage) files(id wal.GroupID) *groupFiles {
 	g := s.groups[id]
 	if g == nil {
-		dir := s.dir + "/" + GroupDir(id)
+		dir := path.Join(s.dir, GroupDir(id))
 		g = &groupFiles{
 			dir:         dir,
 			checkpoints: checkpoint.NewStore(s.fs, dir+"/checkpoint"),
