@@ -19,10 +19,12 @@ type town struct {
 	now     event.Time
 	last    event.ConnID
 	// hold keeps frames on their way.
-	hold   bool
-	held   []parcel
-	orders map[event.ConnID]event.ConnOut // the last, without bytes
-	logs   []string
+	hold bool
+	held []parcel
+	// session numbers the session that the first server has with the second, where sessions are numbered.
+	session map[[2]int]int
+	orders  map[event.ConnID]event.ConnOut // the last, without bytes
+	logs    []string
 }
 
 // townsman is a client: a parser in front and text behind.
@@ -40,7 +42,7 @@ func townID(at int) event.ServerID { return event.ServerID(100 + at) }
 
 func newTown(t testing.TB, servers int) *town {
 	t.Helper()
-	town := &town{t: t, clients: map[event.ConnID]*townsman{}, orders: map[event.ConnID]event.ConnOut{}, now: event.Time{Mono: 1, Wall: 1_700_000_000_000_000_000}}
+	town := &town{t: t, clients: map[event.ConnID]*townsman{}, orders: map[event.ConnID]event.ConnOut{}, session: map[[2]int]int{}, now: event.Time{Mono: 1, Wall: 1_700_000_000_000_000_000}}
 	responder, err := auth.NewPermissions(auth.PermissionsConfig{
 		Publish: auth.Rules{Deny: []string{">"}}, Subscribe: auth.Rules{Allow: []string{"service"}}, Responses: &auth.Responses{Max: 1},
 	})
@@ -79,6 +81,7 @@ func newTown(t testing.TB, servers int) *town {
 type parcel struct {
 	from, to int
 	frames   []byte
+	session  int // of the sender, where sessions are numbered
 }
 
 // step gives one server an input and has everything that follows from it happen.
@@ -140,7 +143,8 @@ func (w *town) finish(at int, way []parcel) []parcel {
 		w.logs = append(w.logs, l.Text)
 	}
 	for _, p := range out.Peers {
-		way = append(way, parcel{at, int(p.To) - 100, p.Frames})
+		to := int(p.To) - 100
+		way = append(way, parcel{at, to, p.Frames, w.session[[2]int{at, to}]})
 	}
 	return way
 }
