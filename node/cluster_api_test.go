@@ -297,7 +297,7 @@ func TestHealthSaysWhatIsMissing(t *testing.T) {
 		t.Errorf("alone: %s", got)
 	}
 	c.restart(1)
-	c.run(40)
+	c.run(120) // a few elections
 	if got := health(0); got != `{"status":"ok"}` {
 		t.Errorf("with a majority: %s", got)
 	}
@@ -310,4 +310,42 @@ func (s source) Server() monitor.Server { return monitor.Server{ID: "NTEST"} }
 
 func (s source) Snapshot(want monitor.Want) monitor.Snapshot {
 	return s.node.Engine().Snapshot(s.now, want)
+}
+
+func TestAStreamWhoseServersAreGoneIsOffline(t *testing.T) {
+	c := newCluster(t, 3)
+	c.create("S", 1)
+	on := int(c.leaderOf("S")[1] - '1')
+	c.kill(on)
+	c.run(40)
+	if got := c.request((on+1)%3, "$JS.API.STREAM.INFO.S", ""); !strings.Contains(got, `"err_code":10118`) {
+		t.Errorf("answered: %s", got)
+	}
+	if got := c.request((on+1)%3, "$JS.API.STREAM.NAMES", ""); !strings.Contains(got, `"streams":["S"]`) {
+		t.Errorf("names: %s", got)
+	}
+}
+
+func TestALeaderThatIsTakenOffItsServerHandsOver(t *testing.T) {
+	c := newCluster(t, 5)
+	c.create("S", 3)
+	for range 10 {
+		c.request(0, "S", "hello")
+	}
+	for range 4 {
+		from := c.leaderOf("S")
+		var done jsapi.SuccessResponse
+		c.ask(0, "$JS.API.STREAM.PEER.REMOVE.S", fmt.Sprintf(`{"peer":%q}`, from), &done)
+		c.run(100)
+		var info jsapi.StreamInfoResponse
+		c.ask(1, "$JS.API.STREAM.INFO.S", "", &info)
+		if info.Cluster.Leader == from || len(info.Cluster.Replicas) != 2 || info.State.Msgs != 10 {
+			t.Fatalf("without %s: state %+v, cluster %+v", from, info.State, info.Cluster)
+		}
+		for _, p := range info.Cluster.Replicas {
+			if p.Name == from || !p.Current || p.Pending {
+				t.Errorf("without %s: %+v", from, p)
+			}
+		}
+	}
 }

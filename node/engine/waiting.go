@@ -26,7 +26,8 @@ type waiting struct {
 
 // await has a request wait for a leader of the group. It reports false when the requester is to learn that nobody listens.
 func (e *Engine) await(g *group, r *api.Request, hops uint64) bool {
-	if e.waits >= WaitsMax || e.waitBytes+requestBytes(r) > WaitBytesMax || hops >= hopsMax {
+	if e.waits >= WaitsMax || e.waitBytes+requestBytes(r) > WaitBytesMax ||
+		hops >= hopsMax && e.leaderOf(g.id) != 0 {
 		return e.api.Unavailable(r) != api.NoResponders
 	}
 	kept := *r
