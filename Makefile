@@ -5,6 +5,7 @@
 #   make test [SEEDS=100]                                vet, staticcheck, all tests, simulated seeds
 #   make check                                           vet, staticcheck and the architecture test alone
 #   make sim [SEEDS=500] [FROM=0]                        simulate seeds
+#   make torture [DURATION=10m] [NODES=3] [ARGS="--seed 1"]  break a real cluster under load and judge it
 #   make crash [WORKLOADS=1000]                         crash the storage at every disk call of generated workloads
 #   make bench [ARGS="--quick"]                          measure beside the reference server
 #   make fuzz [FUZZTIME=60s]                             fuzz every parser and decoder in turn
@@ -18,9 +19,10 @@ SEEDS ?= 100
 FROM ?= 0
 FUZZTIME ?= 60s
 WORKLOADS ?= 1000
+DURATION ?= 10m
 ARGS ?=
 
-.PHONY: run cluster build test check sim crash bench fuzz
+.PHONY: run cluster build test check sim torture crash bench fuzz
 
 build:
 	$(GO) build -o bin/weir ./cmd/weir
@@ -41,6 +43,9 @@ test:
 
 sim: build
 	bin/weir sim --nodes 1 --seeds $(SEEDS) --from $(FROM) $(ARGS)
+
+torture: build
+	bin/weir torture --nodes $(NODES) --duration $(DURATION) $(ARGS)
 
 crash:
 	CRASH_WORKLOADS=$(WORKLOADS) CRASH_FROM=0 $(GO) test ./sim/crash -run Crashes -timeout 2h -v

@@ -1,7 +1,7 @@
 // Command weir is a JetStream server whose acknowledgements can be trusted, and the tools around it.
 //
 // `weir serve`, or weir with nothing but flags, runs the server; `weir cluster` runs several on this machine. `weir sim`,
-// `weir bench` and `weir inspect` simulate it, measure it, and print what it has stored.
+// `weir torture`, `weir bench` and `weir inspect` simulate it, break it, measure it, and print what it has stored.
 package main
 
 import (
@@ -38,7 +38,7 @@ func run(args []string) int {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(serveCommand(), clusterCommand(), simCommand(), benchCommand(), inspectCommand(), checkCommand(), versionCommand())
+	root.AddCommand(serveCommand(), clusterCommand(), simCommand(), tortureCommand(), benchCommand(), inspectCommand(), checkCommand(), versionCommand())
 	root.SetArgs(args)
 	err := root.Execute()
 	var code exitCode

@@ -27,12 +27,29 @@ func SearchOrder(records []history.Record, final *history.Final, rules *Rules, s
 	limits := models.Limits{MaxMsgs: rules.MaxMsgs, MaxMsgsPerSubject: rules.MaxMsgsPerSubject, Forgets: rules.Forgets}
 	budget := &models.Budget{Limit: steps}
 	j.search("stream", models.Stream(j.records, limits, budget), j.records, budget)
+	j.searchKeys(steps)
+	return j.found
+}
+
+// SearchKeys is SearchOrder without the search of the stream as a whole, for histories that are too long for that: only
+// each subject is searched. steps bounds each search.
+func SearchKeys(records []history.Record, final *history.Final, rules *Rules, steps int) []Violation {
+	if rules.Vanishes {
+		return nil
+	}
+	j := newJudge(records, final, rules)
+	j.found = nil
+	j.searchKeys(steps)
+	return j.found
+}
+
+// searchKeys searches the history of each subject that the model of a key covers.
+func (j *judge) searchKeys(steps int) {
 	for _, subject := range j.literals() {
 		own := j.ofKey(subject)
-		budget = &models.Budget{Limit: steps}
+		budget := &models.Budget{Limit: steps}
 		j.search(subject, models.Key(own, budget), own, budget)
 	}
-	return j.found
 }
 
 // literals are the subjects whose histories the model of a key covers.

@@ -52,15 +52,22 @@ func Judge(p *plan.Plan, o *workload.Observations) []Finding {
 			found = append(found, *f)
 		}
 	}
-	for i := range p.Consumers {
-		found = append(found, consumer(p, o, i)...)
-	}
+	found = append(found, Consumers(p, o)...)
 	found = append(found, descriptions(p, o)...)
 	for _, w := range o.Wrong {
 		found = append(found, Finding{Class: "incarnation", At: w.At, Detail: w.Detail})
 	}
 	for _, w := range o.Watches {
 		found = append(found, watch(p, o, w)...)
+	}
+	return found
+}
+
+// Consumers returns what is wrong with the consumers of the plan alone.
+func Consumers(p *plan.Plan, o *workload.Observations) []Finding {
+	var found []Finding
+	for i := range p.Consumers {
+		found = append(found, consumer(p, o, i)...)
 	}
 	return found
 }
