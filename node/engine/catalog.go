@@ -452,6 +452,11 @@ func (e *Engine) endReplica(g *group) {
 // endLog ends a group in the log and removes its files.
 func (e *Engine) endLog(id wal.GroupID) {
 	assert.True(id != metaGroup || e.metaDamaged, "the catalog never ends, unless others have it")
+	if id != metaGroup && e.meta.replica != nil {
+		// What the catalog says is known after a restart too, or the group would begin anew there, empty and forgetful of
+		// its votes, until the catalog has caught up.
+		e.appendOnly(e.meta.replica.Commitment())
+	}
 	e.appendOnly(wal.Write{Group: id, Drop: true})
 	e.drops = append(e.drops, event.Op{Kind: event.Drop, Ticket: e.ticket(), Group: id})
 }

@@ -270,6 +270,13 @@ func (r *Replica) settle(sink Sink) {
 	r.unsettled++
 }
 
+// Commitment is a write that makes durable that what is applied here was committed, which is lazy otherwise. It belongs
+// into the same append as something that must not outlive a restart which has forgotten the commit.
+func (r *Replica) Commitment() wal.Write {
+	r.hard.Commit = max(r.hard.Commit, r.Applied().Index)
+	return wal.Write{Group: r.config.Group, HasHardState: true, HardState: r.hard, Meta: r.takeMeta()}
+}
+
 func (r *Replica) setMembers(members []Member) {
 	r.members = members
 	self, ok := r.Member(r.config.ID)
