@@ -136,6 +136,9 @@ func (e *Engine) shutdown() {
 	}
 	e.desk.Shutdown(e.now.Mono)
 	for _, g := range e.order {
+		if g.leads() && len(g.replica.Members()) > 1 {
+			e.handOver(g, g.replica.Members())
+		}
 		if g.durable() && g.replica.UnsavedBytes() >= ReplayBytesMin {
 			e.wantSave(g)
 		}

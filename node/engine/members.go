@@ -61,6 +61,13 @@ func (e *Engine) reconcile(g *group) {
 		return // the catalog knows no server yet
 	}
 	have := g.replica.Members()
+	for _, m := range have {
+		if m.Learner && !hasMember(want, m.ID) {
+			// Nothing depends on it: its server has begun another replica, or has left before it could vote.
+			e.changeMembers(g, replica.Change{Kind: replica.Remove, Member: m})
+			return
+		}
+	}
 	voting := 0
 	for _, w := range want {
 		at := slices.IndexFunc(have, func(m replica.Member) bool { return m.ID == w.ID })
