@@ -117,7 +117,11 @@ func (t *trial) bucket() (jetstream.KeyValue, jetstream.JetStream, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := maker.CreateKeyValue(t.ctx, jetstream.KeyValueConfig{Bucket: bucket, Replicas: t.Replicas}); err != nil {
+	err = t.patiently(func() error {
+		_, err := maker.CreateKeyValue(t.ctx, jetstream.KeyValueConfig{Bucket: bucket, Replicas: t.Replicas})
+		return err
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	if err := t.settled(maker, "KV_"+bucket); err != nil {

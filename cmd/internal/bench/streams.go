@@ -27,7 +27,11 @@ const (
 // server that was killed.
 func driveStreams(t *trial) (sample, error) {
 	few := min(fewStreams, t.Streams)
-	if _, err := t.makeStreams(0, few); err != nil {
+	err := t.patiently(func() error {
+		_, err := t.makeStreams(0, few)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	withFew, err := t.rest()

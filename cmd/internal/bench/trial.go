@@ -140,13 +140,26 @@ func (t *trial) stream() error {
 	if err != nil {
 		return err
 	}
-	_, err = js.CreateStream(t.ctx, jetstream.StreamConfig{
-		Name: streamName, Subjects: []string{"bench.>"}, Storage: jetstream.FileStorage, Replicas: t.Replicas,
+	err = t.patiently(func() error {
+		_, err := js.CreateStream(t.ctx, jetstream.StreamConfig{
+			Name: streamName, Subjects: []string{"bench.>"}, Storage: jetstream.FileStorage, Replicas: t.Replicas,
+		})
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	return t.settled(js, streamName)
+}
+
+// patiently tries something that a young cluster may not be ready for.
+func (t *trial) patiently(do func() error) (err error) {
+	for limit := time.Now().Add(startMax); time.Now().Before(limit) && t.ctx.Err() == nil; time.Sleep(10 * pollEach) {
+		if err = do(); err == nil || t.Replicas == 1 {
+			return err
+		}
+	}
+	return err
 }
 
 // settled waits until all replicas of a stream are there. The next client connects to its leader in the first round and
