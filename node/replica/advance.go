@@ -64,6 +64,7 @@ func (r *Replica) follow(state *raft.SoftState, sink Sink) {
 	r.leader, r.leaderID = state.RaftState == raft.StateLeader, state.Lead
 	if !was && r.leader {
 		r.settledBy = r.last + 1 // the entry that begins a term
+		r.holdOwnTerm()
 	}
 	if was && !r.leader {
 		if r.config.Plant.ReadOldLeader {

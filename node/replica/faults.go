@@ -30,10 +30,10 @@ func (r *Replica) plantAppend(m *pb.Message) *pb.Message {
 		e := entries[n/2]
 		entries[n/2] = &pb.Entry{Term: e.Term, Index: e.Index, Type: e.Type}
 		return withEntries(m, entries)
-	case r.config.Plant.CommitEarlierTerm && n > 1 && m.Entries[0].GetTerm() < r.term:
+	case r.holdTicks > 0 && n > 0:
 		// The entries of the leader's own term, which would make the commit right, come later.
 		end := slices.IndexFunc(m.Entries, func(e *pb.Entry) bool { return e.GetTerm() == r.term })
-		if end > 0 {
+		if end >= 0 {
 			return withEntries(m, m.Entries[:end])
 		}
 	}
@@ -43,6 +43,16 @@ func (r *Replica) plantAppend(m *pb.Message) *pb.Message {
 func withEntries(m *pb.Message, entries []*pb.Entry) *pb.Message {
 	return &pb.Message{Type: m.Type, To: m.To, From: m.From, Term: m.Term, LogTerm: m.LogTerm, Index: m.Index,
 		Commit: m.Commit, Entries: entries}
+}
+
+// holdElections is for how many election timeouts a leader holds back the entries of its own term.
+const holdElections = 2
+
+// holdOwnTerm lets a new leader first send what it took over from others and is not committed.
+func (r *Replica) holdOwnTerm() {
+	if r.config.Plant.CommitEarlierTerm && r.last > r.commit {
+		r.holdTicks = holdElections * r.config.ElectionTicks
+	}
 }
 
 // commitByCounting commits what a majority has, whatever its term.

@@ -36,6 +36,12 @@ func SnapshotOf(m *pb.Message) (checkpoint.Mark, []Member, error) {
 	return checkpoint.Mark{Index: s.GetMetadata().GetIndex(), Term: s.GetMetadata().GetTerm()}, members, nil
 }
 
+// Takes reports whether a snapshot at the index brings what the log will not: the owner asks before it makes a snapshot
+// the state of the group, and from then on keeps messages from the replica until Install.
+func (r *Replica) Takes(index uint64) bool {
+	return r.broken == nil && !r.leader && index > r.commit && index > r.machine.Applied()
+}
+
 // Install replaces the state machine by that of a snapshot, and what the log holds up to there. It returns false, and
 // leaves the machine as it is, when that is as new as the snapshot. What it calls back already sees the new machine.
 func (r *Replica) Install(s *Installation, sink Sink) bool {

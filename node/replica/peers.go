@@ -67,6 +67,7 @@ func (r *Replica) Tick(sink Sink) {
 	r.tick()
 	r.tickReads(sink)
 	r.Advance(sink)
+	r.holdTicks = max(r.holdTicks-1, 0)
 	if r.leader {
 		r.tickSnapshots()
 		r.trim()
@@ -95,7 +96,7 @@ func (r *Replica) Receive(server uint64, m *pb.Message, sink Sink) (fetch bool) 
 	}
 	if m.GetType() == pb.MsgSnap {
 		mark, _, err := SnapshotOf(m)
-		if err != nil || mark.Index > r.machine.Applied() {
+		if err != nil || r.Takes(mark.Index) {
 			return err == nil && m.GetTerm() >= r.term
 		}
 	}

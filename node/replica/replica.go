@@ -173,6 +173,7 @@ type Replica struct {
 	rounds       bool   // reads need a round of messages
 	sole         bool   // this is the only member
 
+	holdTicks     int      // for Plant.CommitEarlierTerm
 	snapshotTicks int      // since members that install a snapshot were looked for
 	told          []uint64 // scratch memory of that
 

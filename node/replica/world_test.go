@@ -115,6 +115,7 @@ type host struct {
 	fetch   *pb.Message // about a snapshot to be fetched
 	content savedState  // of the snapshot that is durable and not yet installed
 	wanted  bool
+	paused  int      // until that step nothing happens here
 	known   []Member // the newest members
 }
 
@@ -125,23 +126,26 @@ type packet struct {
 }
 
 type world struct {
-	t       *testing.T
-	seed    uint64
-	rng     *rand.Rand
-	options options
-	hosts   []*host
-	birth   []Member
-	net     []packet
-	load    Load
-	wall    int64
-	ids     uint64
-	cut     map[[2]uint64]bool // links that lose everything
+	t        *testing.T
+	seed     uint64
+	rng      *rand.Rand
+	options  options
+	hosts    []*host
+	birth    []Member
+	net      []packet
+	load     Load
+	wall     int64
+	ids      uint64
+	steps    int
+	patience int                // least election timeout
+	cut      map[[2]uint64]bool // links that lose everything
 
 	numbers  uint64
 	acked    map[uint64]bool
 	ackedTo  uint64            // highest index of an acknowledged command
 	hashes   map[uint64]uint64 // of the state at each index
 	terms    map[uint64]uint64 // entry terms by committed index
+	within   map[uint64]uint64 // the terms in which they were seen to be committed, by index
 	leaders  map[uint64]uint64 // by term
 	votes    map[[2]uint64]uint64
 	reads    int
@@ -180,7 +184,7 @@ func (w *world) applied(index, hash uint64) {
 
 func newWorld(t *testing.T, seed uint64, o options) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), options: o, wall: 1_000,
-		cut: map[[2]uint64]bool{}, removed: map[uint64]uint64{}, acked: map[uint64]bool{}, hashes: map[uint64]uint64{}, terms: map[uint64]uint64{},
+		cut: map[[2]uint64]bool{}, removed: map[uint64]uint64{}, acked: map[uint64]bool{}, hashes: map[uint64]uint64{}, terms: map[uint64]uint64{}, within: map[uint64]uint64{},
 		leaders: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}}
 	for range o.members {
 		w.ids++
@@ -221,7 +225,7 @@ func (h *host) start() {
 		Group: 9, ID: h.id, Members: members, Machine: machine, Log: log, Snapshot: h.disk.ckpt.mark, Meta: []byte("birth"),
 		Boot: h.disk.boot<<8 | h.id, Load: &w.load, LogTailBytes: 2_000, Plant: w.options.plant,
 		Wanted: func(*Replica) { h.wanted = true },
-		Pin:    func(uint64, Role) int { return 10 + w.rng.IntN(10) },
+		Pin:    func(uint64, Role) int { return max(w.patience, 10+w.rng.IntN(10)) },
 	})
 	w.check(err == nil, "replica %d: %v", h.id, err)
 	h.replica, h.machine, h.known = r, machine, members
@@ -263,6 +267,9 @@ func (h *host) Applied(r *Replica, batch *Batch, _ *effect.List) {
 	term := r.Applied().Term
 	if known, ok := w.terms[index]; ok {
 		w.check(known == term, "index %d has terms %d and %d", index, known, term)
+	}
+	if _, ok := w.within[index]; !ok {
+		w.within[index] = r.Term()
 	}
 	w.terms[index] = term
 	for i := range batchLen(batch) {
@@ -312,8 +319,8 @@ func (h *host) Role(r *Replica) {
 	w.leaders[r.Term()] = h.id
 	for index, term := range w.terms { // order-free: all have to be there
 		got, err := r.log.Term(index)
-		if index <= h.machine.index {
-			continue
+		if index <= h.machine.index || w.within[index] >= r.Term() {
+			continue // applied, or maybe committed in a later term
 		}
 		w.check(err == nil && got == term, "the leader of term %d has not entry %d of term %d: %d, %v", r.Term(), index, term, got, err)
 	}
@@ -340,6 +347,9 @@ func (w *world) deliver() {
 		i = w.rng.IntN(min(len(w.net), 20))
 	}
 	p := w.net[i]
+	if h := w.host(p.to); h != nil && w.steps < h.paused {
+		return
+	}
 	if !w.options.lossy || w.rng.IntN(20) != 0 {
 		w.net = slices.Delete(w.net, i, i+1)
 	}
