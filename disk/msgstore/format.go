@@ -44,8 +44,9 @@ import (
 // BlockID identifies a block of one stream. It is never used for two blocks whose bytes a checkpoint refers to.
 type BlockID uint64
 
-// ErrCorrupt says that bytes at a place where a message or footer was written are not what was written.
-var ErrCorrupt = errors.New("damaged message block")
+// ErrCorrupt says that bytes at a place where a message or footer was written are not what was written. It wraps
+// record.ErrCorrupt.
+var ErrCorrupt = fmt.Errorf("damaged message block: %w", record.ErrCorrupt)
 
 // ErrVersion says that a block was written in a format that this program does not know.
 var ErrVersion = errors.New("unknown version of a message block")

@@ -131,7 +131,7 @@ func BenchmarkBare(b *testing.B) {
 			ws := batch(s.groups, s.entries)
 			n := 0
 			for i := range ws {
-				n += len(appendGroup(nil, &ws[i], 1))
+				n += len(appendGroup(nil, &ws[i], recordNumber{n: 1}))
 			}
 			p, off := make([]byte, n), int64(0)
 			b.SetBytes(int64(n))

@@ -82,8 +82,19 @@ const (
 	flagReset
 	flagDrop
 	flagDamaged // table entries only
+	flagFirst   // group records only
 	flagsEnd
 )
+
+// recordNumber is the number of a record of a group. The first record of a group has a number above all that an earlier
+// group with the same id had: n begins at the number of groups so far, times numbersPerGroup, plus one.
+type recordNumber struct {
+	n     uint64
+	first bool
+}
+
+// numbersPerGroup is how many numbers lie between those of two groups.
+const numbersPerGroup = 1 << 40
 
 // appendGroup appends the payload of a frameGroup:
 //
@@ -91,10 +102,14 @@ const (
 //	[first index, count, for each entry: term, type (1), length, data]
 //
 // Numbers without a width are unsigned varints.
-func appendGroup(dst []byte, w *Write, number uint64) []byte {
+func appendGroup(dst []byte, w *Write, number recordNumber) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(w.Group))
-	dst = append(dst, flagsOf(w))
-	dst = binary.AppendUvarint(dst, number)
+	flags := flagsOf(w)
+	if number.first {
+		flags |= flagFirst
+	}
+	dst = append(dst, flags)
+	dst = binary.AppendUvarint(dst, number.n)
 	dst = binary.AppendUvarint(dst, w.Compact)
 	if w.HasHardState {
 		dst = appendHardState(dst, w.HardState)
@@ -202,11 +217,11 @@ func (r *parser) hardState() HardState {
 
 // decodeGroup reads a group record. Data, meta and entries are slices into the payload; entries is reused for the
 // entries of the write.
-func decodeGroup(payload []byte, entries []Entry) (w Write, number uint64, err error) {
+func decodeGroup(payload []byte, entries []Entry) (w Write, number recordNumber, err error) {
 	r := parser{p: payload}
 	w.Group = GroupID(r.uint64())
 	flags := r.byte()
-	number = r.uvarint()
+	number = recordNumber{r.uvarint(), flags&flagFirst != 0}
 	w.Compact = r.uvarint()
 	w.Reset, w.Drop = flags&flagReset != 0, flags&flagDrop != 0
 	if flags&flagHardState != 0 {
@@ -219,7 +234,7 @@ func decodeGroup(payload []byte, entries []Entry) (w Write, number uint64, err e
 	if flags&flagEntries != 0 {
 		first, count := r.uvarint(), r.uvarint()
 		if count > uint64(len(r.p)) { // an entry takes three bytes at least
-			return Write{}, 0, errPayload
+			return Write{}, recordNumber{}, errPayload
 		}
 		w.Entries = entries[:0]
 		for i := range count {
@@ -228,8 +243,8 @@ func decodeGroup(payload []byte, entries []Entry) (w Write, number uint64, err e
 			w.Entries = append(w.Entries, e)
 		}
 	}
-	if r.bad || len(r.p) > 0 || flags >= flagDamaged || number == 0 {
-		return Write{}, 0, errPayload
+	if r.bad || len(r.p) > 0 || flags >= flagsEnd || flags&flagDamaged != 0 || number.n == 0 {
+		return Write{}, recordNumber{}, errPayload
 	}
 	return w, number, nil
 }
@@ -315,7 +330,7 @@ func decodeTable(dst []group, payload []byte) ([]group, error) {
 		if flags&flagMeta != 0 {
 			g.meta = append([]byte{}, meta...)
 		}
-		if flags >= flagsEnd || g.records == 0 {
+		if flags >= flagFirst || g.records == 0 {
 			r.bad = true
 		}
 		dst = append(dst, g)

@@ -5,7 +5,8 @@ import "weir/spec/assert"
 // group is what the log remembers of a live group: what a table repeats, and where its entries lie.
 type group struct {
 	id           GroupID
-	records      uint64 // records written; 0 only before the first one
+	records      uint64 // number of the newest record
+	fresh        bool   // no record is written yet
 	staged       bool   // part of the append in progress
 	stamp        uint64 // of the last append frame that lists the group
 	hardState    HardState

@@ -123,17 +123,19 @@ func (l *Log) encode(writes []Write) int64 {
 	assert.True(l.bufAt+int64(start) == at, "buffer ends at the end of the log", uint64(l.bufAt), uint64(start), uint64(at))
 	l.buf = info.append(record.Begin(l.buf))
 	l.buf = record.Finish(l.buf, start, frameAppend, record.Place{Segment: l.id, Offset: at})
+	fresh := uint64(0)
 	for i := range writes {
 		w := &writes[i]
 		g := l.groups[w.Group]
 		if g == nil {
-			g = &group{id: w.Group}
+			g = &group{id: w.Group, records: (l.created + fresh) * numbersPerGroup, fresh: true}
+			fresh++
 			l.groups[w.Group] = g
 		}
 		assert.True(!g.staged, "a group writes once in an append", uint64(w.Group))
 		g.staged = true
 		start := len(l.buf)
-		l.buf = appendGroup(record.Begin(l.buf), w, g.records+1)
+		l.buf = appendGroup(record.Begin(l.buf), w, recordNumber{g.records + 1, g.fresh})
 		l.buf = record.Finish(l.buf, start, frameGroup, record.Place{Segment: l.id, Offset: l.bufAt + int64(start)})
 	}
 	return at
@@ -208,8 +210,9 @@ func (l *Log) commit(writes []Write, at int64) {
 	for i := range writes {
 		w := &writes[i]
 		g := l.groups[w.Group]
-		if g.records == 0 {
+		if g.fresh {
 			l.created++
+			g.fresh = false
 		}
 		g.records++
 		l.recent.add(recentWrite{at, w.Group, g.records})
@@ -229,7 +232,7 @@ func (l *Log) unstage(writes []Write) {
 	for i := range writes {
 		g := l.groups[writes[i].Group]
 		g.staged = false
-		if g.records == 0 {
+		if g.fresh {
 			delete(l.groups, g.id)
 		}
 	}
@@ -326,7 +329,7 @@ func (l *Log) Close() error {
 func (l *Log) sortedGroups() []*group {
 	sorted := make([]*group, 0, len(l.groups))
 	for _, id := range slices.Sorted(maps.Keys(l.groups)) {
-		if l.groups[id].records > 0 {
+		if !l.groups[id].fresh {
 			sorted = append(sorted, l.groups[id])
 		}
 	}

@@ -159,8 +159,8 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 }
 
 func FuzzDecodeGroup(f *testing.F) {
-	f.Add(appendGroup(nil, &Write{Group: 3, HasHardState: true, Meta: []byte("m"), Compact: 4, Entries: []Entry{entry(5, "x"), entry(6, "")}}, 9))
-	f.Add(appendGroup(nil, &Write{Group: 3, Drop: true}, 1))
+	f.Add(appendGroup(nil, &Write{Group: 3, HasHardState: true, Meta: []byte("m"), Compact: 4, Entries: []Entry{entry(5, "x"), entry(6, "")}}, recordNumber{9, false}))
+	f.Add(appendGroup(nil, &Write{Group: 3, Drop: true}, recordNumber{1, true}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w, number, err := decodeGroup(data, nil)
 		if err != nil {

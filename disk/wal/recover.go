@@ -32,7 +32,7 @@ type recovery struct {
 	marked bool           // the mark file exists
 	chain  []*segmentFile // live segments, ascending
 	groups map[GroupID]*found
-	gone   map[GroupID]bool // dropped groups
+	gone   map[GroupID]uint64 // dropped groups, with the number of their newest record
 	live   refs
 	// pending is the place of damage that nothing behind it has explained yet.
 	pending *record.Place
@@ -69,7 +69,7 @@ func (r *recovery) note(format string, args ...any) {
 
 // run reads everything.
 func (r *recovery) run() error {
-	r.groups, r.gone = map[GroupID]*found{}, map[GroupID]bool{}
+	r.groups, r.gone = map[GroupID]*found{}, map[GroupID]uint64{}
 	if err := r.list(); err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (r *recovery) holdsSynced(id uint64) (bool, error) {
 // readChain reads the live segments in order. When the last one turns out to be torn from its very header, it leaves
 // the chain, and again is true: everything is to be read anew.
 func (r *recovery) readChain() (again bool, err error) {
-	r.groups, r.gone = map[GroupID]*found{}, map[GroupID]bool{}
+	r.groups, r.gone = map[GroupID]*found{}, map[GroupID]uint64{}
 	r.pending, r.live.segments, r.out.Segments, r.created = nil, nil, nil, 0
 	for _, file := range r.chain {
 		r.live.segments = append(r.live.segments, segmentRef{id: file.id})

@@ -222,7 +222,7 @@ func (s *scan) take(frame record.Frame) bool {
 		}
 		s.r.scratch = w.Entries
 		s.info.Records++
-		s.recent.add(recentWrite{s.appendAt, w.Group, number})
+		s.recent.add(recentWrite{s.appendAt, w.Group, number.n})
 		s.r.record(&w, number, s.place())
 		return true
 	}
@@ -244,7 +244,10 @@ func (s *scan) explain(info *appendInfo) {
 	r.pending = nil
 	for _, listed := range info.groups {
 		f := r.groups[listed.id]
-		if r.gone[listed.id] || f != nil && f.records >= listed.number {
+		if f != nil && f.records >= listed.number {
+			continue
+		}
+		if ended, ok := r.gone[listed.id]; ok && f == nil && ended >= listed.number {
 			continue
 		}
 		if f == nil {
@@ -270,28 +273,35 @@ func (f *found) lose(damage record.Place, live *refs) {
 }
 
 // record applies a group record.
-func (r *recovery) record(w *Write, number uint64, at record.Place) {
+func (r *recovery) record(w *Write, number recordNumber, at record.Place) {
 	if r.visit != nil {
 		r.visit(at, *w)
 	}
 	f := r.groups[w.Group]
+	if f != nil && number.first && number.n > f.records {
+		f.unpin(&r.live) // the end of an earlier group with the id was lost, and concerns nobody
+		f = nil
+	}
 	if f == nil {
 		f = &found{group: group{id: w.Group}}
 		r.groups[w.Group] = f
 		r.created++
+		if number.first {
+			f.records = number.n - 1
+		}
 	}
-	if number != f.records+1 {
+	if number.n != f.records+1 {
 		damage := at
 		if r.pending != nil {
 			damage = *r.pending
 		}
 		f.lose(damage, &r.live)
 	}
-	f.records, f.at, f.suspect = number, at, false
+	f.records, f.at, f.suspect = number.n, at, false
 	if w.Drop {
 		f.unpin(&r.live)
 		delete(r.groups, w.Group)
-		r.gone[w.Group] = true
+		r.gone[w.Group] = number.n
 		return
 	}
 	if w.Reset {
@@ -375,7 +385,7 @@ func (s *scan) reconcile(table []group) {
 		if !listed[id] {
 			f.unpin(&r.live)
 			delete(r.groups, id)
-			r.gone[id] = true
+			r.gone[id] = f.records
 		}
 	}
 	r.pending, r.news, r.created = nil, false, s.file.header.created

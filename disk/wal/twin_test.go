@@ -122,6 +122,9 @@ func (g *generator) writes(t twin) []Write {
 		} else if len(ids) < 6 {
 			g.next++
 			id = g.next
+			if again := 1 + g.rng.Uint64N(uint64(g.next)); g.rng.IntN(2) == 0 && !slices.Contains(ids, GroupID(again)) {
+				id = GroupID(again) // the id of a group that has ended, perhaps
+			}
 		}
 		if id == 0 || used[id] {
 			continue

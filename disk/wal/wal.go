@@ -39,7 +39,8 @@
 //   - the last append damaged after it was synced, before the next append and before SaveMark: reads as torn. SaveMark
 //     narrows this window; Open, Close and the start of a segment call it, and the owner calls it when idle.
 //
-// Damage is attributed by record numbers: a group whose next record or table entry continues its count lost nothing. The
+// Damage is attributed by record numbers, which no two groups with one id share: a group whose next record or table entry
+// continues its count lost nothing. The
 // append frame behind the damage gives the numbers of the groups written shortly before it. Groups for which nothing
 // behind the damage speaks are reported as well when the damage reaches further back. What is reported once is written into the table of
 // a new segment, and reported until the group is dropped or reset. The segments that hold records of a damaged group are
@@ -53,7 +54,7 @@ import (
 	"weir/spec/assert"
 )
 
-// GroupID identifies a Raft group of the node. An id is never used for two groups.
+// GroupID identifies a Raft group of the node. An id may be used again once its group has ended with a Drop.
 type GroupID uint64
 
 // Entry is a Raft entry.

@@ -138,7 +138,11 @@ func (s *Storage) drop(id wal.GroupID) error {
 	if err := vfs.MakeDir(s.fs, quarantine); err != nil {
 		return err
 	}
-	if err := s.fs.Rename(g.dir, quarantine+"/"+strconv.FormatUint(uint64(id), 16)); err != nil {
+	name, err := s.freeName(quarantine, strconv.FormatUint(uint64(id), 16))
+	if err != nil {
+		return err
+	}
+	if err := s.fs.Rename(g.dir, name); err != nil {
 		return fmt.Errorf("move group %d to the quarantine: %w", id, err)
 	}
 	if err := s.fs.SyncDir(path.Join(s.dir, "groups")); err != nil {
@@ -148,6 +152,19 @@ func (s *Storage) drop(id wal.GroupID) error {
 }
 
 const quarantineDir = "dropped"
+
+// freeName returns the name of a directory that does not exist: a group may end, begin again and end again.
+func (s *Storage) freeName(dir, prefix string) (string, error) {
+	names, err := s.fs.List(dir)
+	if err != nil {
+		return "", fmt.Errorf("list %s: %w", dir, err)
+	}
+	name := prefix
+	for n := 1; slices.Contains(names, name); n++ {
+		name = prefix + "-" + strconv.Itoa(n)
+	}
+	return dir + "/" + name, nil
+}
 
 // reap removes what the quarantine holds: groups whose end was committed in an earlier run. This is the only place that
 // removes files of a group beside blocks that no checkpoint refers to.

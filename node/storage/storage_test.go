@@ -270,3 +270,29 @@ func TestFilesOfManyGroupsAreNotAllOpen(t *testing.T) {
 	save(t, s, 1, 1)
 	must(t, s.Close())
 }
+
+// TestGroupMayEndAndBeginAgain ends a group and begins one with its id, several times, with and without a restart between.
+func TestGroupMayEndAndBeginAgain(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		fs := memfs.New(memfs.Options{})
+		s, _ := open(t, fs)
+		for round := uint64(1); round <= 4; round++ {
+			must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 5, Entries: entries(1, round)}}}))
+			save(t, s, 5, round)
+			if restart {
+				must(t, s.Close())
+				var groups []event.Group
+				if s, groups = open(t, fs); len(groups) != 1 || groups[0].Damage != nil || groups[0].Checkpoint.Index != round ||
+					len(groups[0].Log.Entries) != int(round) {
+					t.Fatalf("round %d: found %+v", round, groups)
+				}
+			}
+			must(t, do(t, s, event.Op{Kind: event.Persist, Writes: []wal.Write{{Group: 5, Drop: true}}}))
+			must(t, do(t, s, event.Op{Kind: event.Drop, Group: 5}))
+		}
+		must(t, s.Close())
+		if _, groups := open(t, fs); len(groups) != 0 {
+			t.Fatalf("found %+v", groups)
+		}
+	}
+}
