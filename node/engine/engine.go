@@ -80,6 +80,7 @@ type Engine struct {
 	checkpointing
 	watching
 	ticking
+	committing
 }
 
 // New starts an engine on what storage recovered. What it asks for at once is in out; it serves streams once the

@@ -26,8 +26,15 @@ func (e *Engine) Send(r *replica.Replica, to replica.Member, m *pb.Message) {
 	if m.GetType() == pb.MsgSnap {
 		e.snapshotSent(r, to)
 	}
+	if !e.holdCommit(r, to, m) {
+		e.sendMessage(r, to, m)
+	}
+}
+
+// sendMessage sends a message of Raft to the server of a member.
+func (e *Engine) sendMessage(r *replica.Replica, to replica.Member, m *pb.Message) {
 	e.body = replica.AppendMessage(e.body[:0], m)
-	e.sendFrame(server, &peerwire.Frame{Kind: peerwire.Raft, Group: uint64(r.Group()), Payload: e.body})
+	e.sendFrame(event.ServerID(to.Server), &peerwire.Frame{Kind: peerwire.Raft, Group: uint64(r.Group()), Payload: e.body})
 }
 
 // Role implements replica.Sink.

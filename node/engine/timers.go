@@ -32,6 +32,7 @@ const (
 	tickTimer
 	scrubTimer
 	askTimer
+	commitTimer
 )
 
 // Before orders by time; what comes at one time has an order of its own, so that runs can be repeated.
@@ -95,6 +96,8 @@ func (e *Engine) fire() {
 			e.tick()
 		case askTimer:
 			e.askAgain()
+		case commitTimer:
+			e.releaseCommits()
 		case unreadableTimer:
 			e.readAgain()
 		case lazyTimer:
