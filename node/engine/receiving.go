@@ -220,6 +220,10 @@ func (e *Engine) endReceiving(r *receiving) {
 
 // install has the snapshot made the state of the group.
 func (e *Engine) install(r *receiving) {
+	if !r.group.replica.Takes(r.manifest.Index) {
+		e.endReceiving(r) // the log brought meanwhile what the snapshot has, or this replica leads
+		return
+	}
 	if r.group.saving || r.group.rewriting {
 		r.missing = nil
 		e.stage(r) // the old state is being written; look again when that has ended
