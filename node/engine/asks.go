@@ -190,6 +190,9 @@ func (e *Engine) followLeader(g *group) {
 			e.put(a)
 		}
 	}
+	if g == e.meta && g.leads() && !e.formed() {
+		return // its requests go on waiting
+	}
 	requests := e.waiting[g.id]
 	delete(e.waiting, g.id)
 	e.unwait(requests)
@@ -235,6 +238,9 @@ func (e *Engine) askAgain() {
 		}
 	}
 	e.endWaits()
+	if len(e.waiting[metaGroup]) > 0 && e.meta.leads() && e.formed() {
+		e.leaderKnown(metaGroup)
+	}
 	for _, id := range slices.Sorted(maps.Keys(e.stepping)) {
 		for _, s := range e.takeSteps(id) {
 			if s.deadline <= e.now.Mono {

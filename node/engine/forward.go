@@ -137,12 +137,17 @@ func (e *Engine) request(a *account, m *route.Message, path requestPath) bool {
 	request := api.Request{
 		Account: a.name, Subject: string(m.Subject), Reply: string(m.Reply), Header: m.Header, Body: m.Payload, Client: path.client,
 	}
-	if g := e.decides(&request); g != nil && !g.leads() {
+	g := e.decides(&request)
+	switch {
+	case g == nil:
+	case !g.leads():
 		// A server with a replica learns of the next leader as soon as any other.
 		unknown := g.replica != nil && e.leaderOf(g.id) == 0
 		if !unknown && e.forwardRequest(g, a, m, path.hops) {
 			return true
 		}
+		return e.await(g, &request, path.hops)
+	case g == e.meta && !e.formed():
 		return e.await(g, &request, path.hops)
 	}
 	return e.api.Handle(&request) != api.NoResponders

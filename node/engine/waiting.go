@@ -10,14 +10,15 @@ import (
 )
 
 // WaitsMax and WaitBytesMax bound the requests that wait for a leader and their bytes, waitNanos how long one does: an
-// election, and some.
+// election or two, and less than clients wait.
 const (
 	WaitsMax     = 10_000
 	WaitBytesMax = 64 << 20
-	waitNanos    = int64(3e9)
+	waitNanos    = int64(4e9)
 )
 
-// waiting is a request that came while nobody was known to lead the group that decides. It was not carried out anywhere.
+// waiting is a request that came while nobody was known to lead the group that decides, or while the catalog was being
+// founded. It was not carried out anywhere.
 type waiting struct {
 	request *api.Request
 	hops    uint64
