@@ -16,18 +16,17 @@ import (
 // that have just ceased to lead.
 const hopsMax = 3
 
-// forwardPublish sends a message for a stream to the server that leads it. It reports false when no leader is known: the
-// publisher is told that nobody listens, and nothing has been stored.
+// forwardPublish sends a message for a stream to the server that leads it. It reports false when no leader is known or the
+// leading server does not keep up: the publisher is told that nobody listens, and nothing has been stored.
 func (e *Engine) forwardPublish(g *group, m *route.Message, hops uint64) bool {
 	to := e.nextHop(g, hops)
 	if to == 0 {
 		return false
 	}
-	e.sendFrame(to, &peerwire.Frame{
+	return e.pass(to, &peerwire.Frame{
 		Kind: peerwire.Publish, Group: uint64(g.id), Account: []byte(g.entry.Account), Subject: m.Subject, Reply: m.Reply,
 		Header: m.Header, Payload: m.Payload, Count: hops + 1,
-	})
-	return true
+	}, m.From)
 }
 
 // nextHop is where something for the leader of a group goes from here, 0 when it goes nowhere.
@@ -86,8 +85,7 @@ func (e *Engine) forwardRequest(g *group, a *account, m *route.Message, hops uin
 	if c := e.sessions[m.From]; c != nil && a.routes.HasInterest([]byte(jsapi.SubjectAPIAudit)) {
 		f.Extra = jsapi.AppendJSON(nil, e.clientInfo(c))
 	}
-	e.sendFrame(to, &f)
-	return true
+	return e.pass(to, &f, m.From)
 }
 
 var (

@@ -358,7 +358,8 @@ func (w *town) pass(m *route.Message, f *peerwire.Frame) {
 		w.t.Fatal(err)
 	}
 	*frames = (*frames)[:0]
-	second.routedMsg(townID(0), f)
+	second.passed(townID(0), f)
+	second.routedMsg(f)
 }
 
 func TestMessagesToNeighboursDoNotAllocate(t *testing.T) {

@@ -178,12 +178,15 @@ func (e *Engine) take(p *peer, f *peerwire.Frame) error {
 	case peerwire.Interest:
 		return e.interestFrame(p.id, f)
 	case peerwire.Msg:
-		e.routedMsg(p.id, f)
+		e.passed(p.id, f)
+		e.routedMsg(f)
 	case peerwire.Taken:
 		return e.takenFrame(p.id, f)
 	case peerwire.Publish:
+		e.passed(p.id, f)
 		e.forwardedPublish(p, f)
 	case peerwire.Request:
+		e.passed(p.id, f)
 		e.forwardedRequest(p, f)
 	case peerwire.NotLeader:
 		e.givenBack(f)

@@ -36,19 +36,6 @@ func (f *flow) underWay() uint64 { return f.sent - f.taken }
 // Forward implements route.Mesh: a message travels to a neighbour once, however many of its subscriptions get it. The
 // frame names the subject routed to, and in Text the one that receivers see when that is another.
 func (m *accountMesh) Forward(to event.ServerID, out *route.Outgoing) {
-	n := m.engine.neighbour(to)
-	assert.True(n != nil, "interest of a server is forgotten when the session ends", uint64(to))
-	if out.Slow || n.underWay() > WindowBytes {
-		m.engine.stall(out.Message.From)
-	}
-	if n.underWay() > WindowBytesMax {
-		if n.dropped == 0 {
-			m.engine.logf(event.Warn, fmt.Sprintf("Server %s does not keep up, messages to it are dropped", to.Short()))
-		}
-		n.dropped++
-		return
-	}
-	frames := m.engine.toPeer(to)
 	f := peerwire.Frame{
 		Kind: peerwire.Msg, Account: m.account, Subject: out.To, Flag: out.Plain, Queues: out.Queues,
 		Reply: out.Message.Reply, Header: out.Message.Header, Payload: out.Message.Payload,
@@ -56,8 +43,45 @@ func (m *accountMesh) Forward(to event.ServerID, out *route.Outgoing) {
 	if !bytes.Equal(out.To, out.Message.Subject) {
 		f.Text = out.Message.Subject
 	}
-	n.sent += peerwire.MsgCost(&f)
-	*frames = peerwire.Append(*frames, &f)
+	if out.Slow {
+		m.engine.stall(out.Message.From)
+	}
+	m.engine.pass(to, &f, out.Message.From)
+}
+
+// pass sends a frame with a message of a client, 0 for one of the server itself, to a neighbour. It reports false, and the
+// frame is dropped, when too much is under way.
+func (e *Engine) pass(to event.ServerID, f *peerwire.Frame, publisher event.ConnID) bool {
+	n := e.neighbour(to)
+	if n == nil {
+		return false
+	}
+	if n.underWay() > WindowBytes {
+		e.stall(publisher)
+	}
+	if n.underWay() > WindowBytesMax {
+		if n.dropped == 0 {
+			e.logf(event.Warn, fmt.Sprintf("Server %s does not keep up, messages to it are dropped", to.Short()))
+		}
+		n.dropped++
+		return false
+	}
+	n.sent += peerwire.MsgCost(f)
+	e.sendFrame(to, f)
+	return true
+}
+
+// passed counts a frame that a neighbour sent by pass, and tells it from time to time.
+func (e *Engine) passed(peer event.ServerID, f *peerwire.Frame) {
+	n := e.neighbour(peer)
+	if n == nil {
+		return // the session is ending
+	}
+	n.received += peerwire.MsgCost(f)
+	if n.received-n.reported >= takenBytes {
+		n.reported = n.received
+		e.sendFrame(peer, &peerwire.Frame{Kind: peerwire.Taken, Count: n.received})
+	}
 }
 
 // stall slows a client down that publishes.
@@ -92,17 +116,7 @@ func (e *Engine) peerKeepsUp(peer event.ServerID) bool {
 
 // routedMsg hands a neighbour's message to subscriptions of this server. Neither streams nor the API get it, as they got
 // it where it arose.
-func (e *Engine) routedMsg(peer event.ServerID, f *peerwire.Frame) {
-	n := e.neighbour(peer)
-	if n == nil {
-		return // the session is ending
-	}
-	n.received += peerwire.MsgCost(f)
-	if n.received-n.reported >= takenBytes {
-		n.reported = n.received
-		frames := e.toPeer(peer)
-		*frames = peerwire.Append(*frames, &peerwire.Frame{Kind: peerwire.Taken, Count: n.received})
-	}
+func (e *Engine) routedMsg(f *peerwire.Frame) {
 	a := e.accountNamed[string(f.Account)]
 	if a == nil {
 		return

@@ -90,8 +90,8 @@ const (
 	// Propose is a command for the catalog, to the server that leads it; nobody waits for what becomes of it: Payload.
 	Propose Kind = 19
 
-	// Taken says how much of what came in frames of kind Msg since the session began has been dealt with: Count (bytes, as
-	// MsgCost counts them).
+	// Taken says how much of what came in frames of kinds Msg, Publish and Request since the session began has been dealt
+	// with: Count (bytes, as MsgCost counts them).
 	Taken Kind = 20
 
 	kindMax = Taken
@@ -122,10 +122,10 @@ type Frame struct {
 	Queues [][]byte
 }
 
-// msgCostMin is what a frame of kind Msg costs beside its contents.
+// msgCostMin is what a frame with a message costs beside its contents.
 const msgCostMin = 64
 
-// MsgCost is about how many bytes a frame of kind Msg takes. Both servers count alike.
+// MsgCost is about how many bytes a frame with a message takes. Both servers count alike.
 func MsgCost(f *Frame) uint64 {
 	return uint64(msgCostMin + len(f.Subject) + len(f.Text) + len(f.Reply) + len(f.Header) + len(f.Payload))
 }
