@@ -115,6 +115,8 @@ type JetStream struct {
 	Strict bool
 	// Domain is the name under which the API can be reached as well, "" for none: a subject token.
 	Domain string
+	// UniqueTag is the prefix of the server tag in which the servers of a stream have to differ, "" for no such rule.
+	UniqueTag string
 	// CacheBytes bounds the message bytes that are kept in memory for reading; 0 means CacheBytesDefault.
 	CacheBytes int
 	// CheckpointBytes is how many bytes of log a group gathers before it is checkpointed; 0 means

@@ -127,7 +127,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	e.desk = delivery.NewDesk((*desk)(e), delivery.Config{Boot: config.Boot})
 	e.api = api.New(api.Config{
 		ServerName: config.ServerName, Domain: config.JetStream.Domain, SystemAccount: config.SystemAccount, Strict: config.JetStream.Strict,
-		PendingBytes: int(config.Limits.PendingBytes), Cluster: config.Cluster.Name,
+		PendingBytes: int(config.Limits.PendingBytes), Cluster: config.Cluster.Name, UniqueTag: config.JetStream.UniqueTag,
 	}, api.Backend{State: (*backend)(e), Groups: (*backend)(e), Broker: (*backend)(e), Cluster: (*backend)(e)})
 	for i := range recovered {
 		e.recovered[recovered[i].ID] = &recovered[i]

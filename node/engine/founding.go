@@ -162,7 +162,9 @@ func (e *Engine) introduced(p *peer, f *peerwire.Frame) error {
 // clusterView is what this server sees of the cluster, for commands of the catalog. leader is the group whose leader they
 // should know; 0: none.
 func (e *Engine) clusterView(leader uint64) meta.View {
-	v := meta.View{Cluster: e.config.Cluster.Name, Online: []uint64{uint64(e.config.Server)}}
+	v := meta.View{
+		Cluster: e.config.Cluster.Name, UniqueTag: e.config.JetStream.UniqueTag, Online: []uint64{uint64(e.config.Server)},
+	}
 	for _, p := range e.peers {
 		if !p.silent {
 			v.Online = append(v.Online, uint64(p.id))

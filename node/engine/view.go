@@ -160,7 +160,7 @@ func (e *Engine) showJetStream(want monitor.Want) *monitor.JetStream {
 	api := e.api.Total()
 	shown := &monitor.JetStream{
 		StoreDir: j.StoreDir, MaxMemory: j.Limits.ServerMaxMemory, MaxStorage: j.Limits.ServerMaxStore,
-		SyncIntervalNanos: j.SyncIntervalNanos, Strict: j.Strict, Domain: j.Domain,
+		SyncIntervalNanos: j.SyncIntervalNanos, Strict: j.Strict, Domain: j.Domain, UniqueTag: j.UniqueTag,
 		APITotal: api.Total, APIErrors: api.Errors, APILevel: jsapi.APILevel,
 	}
 	if e.failure != nil {

@@ -93,6 +93,8 @@ func jetStream(j *config.JetStream, dir string) engine.JetStream {
 		StoreDir: dir,
 		Strict:   j.Strict,
 		Domain:   j.Domain,
+
+		UniqueTag: j.UniqueTag,
 		Limits: jsapi.Limits{
 			DuplicateWindow:     time.Duration(j.Limits.DuplicateWindowNanos),
 			ServerMaxAckPending: int(max(j.Limits.MaxAckPending, 0)),
