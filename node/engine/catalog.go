@@ -327,25 +327,37 @@ func (e *Engine) birthOf(entry *meta.Stream, found *event.Group) (beginning, err
 	return beginning{config, 1, mine, b.Members, data, found != nil}, err
 }
 
+// groupChanged follows a change of a stream in the catalog. Later commands of the same entry have been applied too: a stream
+// may be gone before it is begun.
+func (e *Engine) groupChanged(f *effect.Effect) {
+	g, entry := e.groups[wal.GroupID(f.Group)], e.catalog.ByGroup(f.Group)
+	switch {
+	case f.Kind == effect.GroupDeleted:
+		if g != nil {
+			e.endStream(g)
+		}
+	case entry == nil:
+	case f.Kind == effect.GroupCreated:
+		e.openStream(entry)
+		e.born(e.groups[wal.GroupID(f.Group)])
+	case f.Kind == effect.GroupUpdated:
+		g.entry = entry
+		e.followCatalog(g)
+		if g.replica == nil && g.account != nil && g.damaged == nil {
+			e.capture(g)
+		}
+	default:
+		e.placed(g, entry)
+	}
+}
+
 // catalogApplied carries out what an entry of the catalog asks of the groups.
 func (e *Engine) catalogApplied(effects *effect.List) {
 	for i := range effects.Effects {
 		f := &effects.Effects[i]
-		g := e.groups[wal.GroupID(f.Group)]
 		switch f.Kind {
-		case effect.GroupCreated:
-			e.openStream(e.catalog.ByGroup(f.Group))
-			e.born(e.groups[wal.GroupID(f.Group)])
-		case effect.GroupUpdated:
-			g.entry = e.catalog.ByGroup(f.Group)
-			e.followCatalog(g)
-			if g.replica == nil && g.account != nil && g.damaged == nil {
-				e.capture(g)
-			}
-		case effect.GroupPlaced, effect.GroupSettled:
-			e.placed(g, e.catalog.ByGroup(f.Group))
-		case effect.GroupDeleted:
-			e.endStream(g)
+		case effect.GroupCreated, effect.GroupUpdated, effect.GroupPlaced, effect.GroupSettled, effect.GroupDeleted:
+			e.groupChanged(f)
 		case effect.ServerRegistered:
 			e.awaken(e.meta)
 		case effect.ServerRemoved:
