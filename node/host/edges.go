@@ -96,7 +96,7 @@ func (c *clients) Ops(id uint64, ops []wire.Op) {
 		c.mu.Unlock() // what comes after the end of the server is not answered
 		return
 	}
-	(*Host)(c).stepLocked(true, event.Input{Kind: event.Ops, Conn: event.ConnID(id), Ops: ops})
+	(*Host)(c).stepLocked(InlineBytesMax, event.Input{Kind: event.Ops, Conn: event.ConnID(id), Ops: ops})
 }
 
 // Refused brings the end of a connection's protocol to the node.
@@ -109,7 +109,7 @@ func (c *clients) Closed(id uint64, reason wire.Reason) {
 	c.tracer.closed(event.ConnID(id), reason)
 	c.mu.Lock()
 	delete(c.conns, event.ConnID(id))
-	(*Host)(c).stepLocked(false, event.Input{Kind: event.Closed, Conn: event.ConnID(id), Reason: reason})
+	(*Host)(c).stepLocked(0, event.Input{Kind: event.Closed, Conn: event.ConnID(id), Reason: reason})
 }
 
 // Written notes bytes for the next step.

@@ -167,19 +167,19 @@ func (h *Host) accept(sock *net.TCPConn) {
 	}
 	h.conns[id] = c
 	h.tracer.opened(id, sock.RemoteAddr().String())
-	h.stepLocked(false, event.Input{Kind: event.Opened, Conn: id, Text: sock.RemoteAddr().String()})
+	h.stepLocked(0, event.Input{Kind: event.Opened, Conn: id, Text: sock.RemoteAddr().String()})
 	go c.Serve()
 }
 
 // step brings one input to the node.
 func (h *Host) step(in event.Input) {
 	h.mu.Lock()
-	h.stepLocked(false, in)
+	h.stepLocked(0, in)
 }
 
 // stepLocked is step with mu held; it releases mu, writes to the sockets what the step queued, and has the storage do
-// what the step asked for: on this goroutine with inline, as far as that is short.
-func (h *Host) stepLocked(inline bool, in ...event.Input) {
+// what the step asked for: on this goroutine if its appends are no larger than inlineBytes.
+func (h *Host) stepLocked(inlineBytes int, in ...event.Input) {
 	h.inputs = h.takeWritten(h.inputs[:0])
 	h.inputs = append(h.inputs, in...)
 	h.node.StepAll(h.inputs)
@@ -194,8 +194,8 @@ func (h *Host) stepLocked(inline bool, in ...event.Input) {
 	for _, c := range touched {
 		c.Flush()
 	}
-	h.log.drive(inline)
-	h.store.drive(false)
+	h.log.drive(inlineBytes)
+	h.store.drive(0)
 }
 
 // takeWritten turns what connections have written since the last step into inputs.

@@ -71,7 +71,7 @@ type links struct {
 	host    *Host
 	options Cluster
 	// step brings inputs to the node; Host.mu is held and released. hello introduces this server.
-	step     func(inline bool, in ...event.Input)
+	step     func(inlineBytes int, in ...event.Input)
 	hello    func() peerwire.Hello
 	listener net.Listener
 	boot     uint64

@@ -112,7 +112,7 @@ func link(t *testing.T, w who, c Cluster) *linked {
 	return s
 }
 
-func (s *linked) note(_ bool, in ...event.Input) {
+func (s *linked) note(_ int, in ...event.Input) {
 	for i := range in {
 		switch in[i].Kind {
 		case event.PeerUp:

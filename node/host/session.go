@@ -38,7 +38,7 @@ func (l *links) begin(s *session, last *peerwire.Greeting) error {
 	}
 	l.touched = append(l.touched, s.conn)
 	h.options.Log.Info(fmt.Sprintf("%s - Route connection created - Remote: %s", s.name(), s.hello.Name))
-	l.step(false, inputs...)
+	l.step(0, inputs...)
 	if before != nil {
 		before.conn.Close(errReplaced)
 	}
@@ -70,7 +70,7 @@ func (l *links) run(s *session) {
 			h.mu.Unlock()
 			return
 		}
-		l.step(true, event.Input{Kind: event.FromPeer, Peer: s.hello.ID, Frames: frames})
+		l.step(InlinePeerBytesMax, event.Input{Kind: event.FromPeer, Peer: s.hello.ID, Frames: frames})
 	})
 	h.options.Log.Info(fmt.Sprintf("%s - Router connection closed: %s - Remote: %s", s.name(), why(err), s.hello.Name))
 	h.mu.Lock()
@@ -84,7 +84,7 @@ func (l *links) run(s *session) {
 		h.mu.Unlock()
 		return
 	}
-	l.step(false, event.Input{Kind: event.PeerDown, Peer: s.hello.ID})
+	l.step(0, event.Input{Kind: event.PeerDown, Peer: s.hello.ID})
 }
 
 // why is the end of a connection in words for operators.

@@ -12,6 +12,10 @@ import (
 // much has gathered there.
 const InlineBytesMax = 2048
 
+// InlinePeerBytesMax is the same for appends that another server asks for: its next ones gather in the socket meanwhile,
+// and nobody else waits for the reader.
+const InlinePeerBytesMax = 256 << 10
+
 // IdleAfter is how long the log has to rest before the worker prepares it for what comes next.
 const IdleAfter = 50 * time.Millisecond
 
@@ -113,13 +117,14 @@ func (w *worker) wake() {
 	}
 }
 
-// drive has the queue carried out: by the caller if it is short and nobody is at it, else by the worker.
-func (w *worker) drive(inline bool) {
+// drive has the queue carried out: by the caller if its appends are not larger than inlineBytes, which is not 0, and
+// nobody is at it, else by the worker.
+func (w *worker) drive(inlineBytes int) {
 	w.mu.Lock()
 	switch {
 	case len(w.queue) == 0 || w.busy:
 		w.mu.Unlock()
-	case inline && w.bytes <= InlineBytesMax:
+	case inlineBytes > 0 && w.bytes <= inlineBytes:
 		batch := w.begin()
 		w.mu.Unlock()
 		w.carryOut(batch)
@@ -245,7 +250,7 @@ func (w *worker) carryOut(batch []event.Op) {
 		}
 		clear(completions)
 		h.mu.Lock()
-		h.stepLocked(false, inputs...)
+		h.stepLocked(0, inputs...)
 	}
 }
 
