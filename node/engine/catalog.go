@@ -197,7 +197,7 @@ func (e *Engine) becomeCurrent() {
 	e.asking = true
 	e.meta.replica.Read(func(ok bool) {
 		e.asking = false
-		if !ok || e.opened {
+		if !ok || e.opened || e.replacing {
 			return
 		}
 		for _, id := range slices.Sorted(maps.Keys(e.recovered)) {

@@ -63,6 +63,7 @@ type Engine struct {
 	isFormed    bool // the catalog has once been held by as many servers as were to found it
 	metaDamaged bool // what the disk holds of the catalog is not usable
 	asking      bool // whether the catalog is current is being asked
+	replacing   bool // another catalog is being taken over, and its groups have not been claimed yet
 	groups      map[wal.GroupID]*group
 	order       []*group // every group with a replica, in the order of their start
 	byName      map[streamKey]*group

@@ -253,8 +253,9 @@ func (e *Engine) installed(r *receiving, c *event.Completion) {
 	done := replica.Installation{Machine: machine, Mark: mark, Members: members, Server: uint64(r.from), Message: r.offer}
 	if g == e.meta {
 		old := e.catalog
-		e.catalog = machine.(*meta.Machine)
+		e.catalog, e.replacing = machine.(*meta.Machine), true
 		g.replica.Install(&done, e)
+		e.replacing = false
 		e.catalogReplaced(old)
 	} else {
 		g.stream, g.index = machine.(*stream.Machine), index
