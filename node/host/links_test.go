@@ -159,7 +159,7 @@ func (s *linked) send(to event.ServerID, token uint64) {
 	s.mu.Lock()
 	frame := peerwire.Append(nil, &peerwire.Frame{Kind: peerwire.Msg, Token: token})
 	(*network)(s.Host).SendPeers([]event.PeerOut{{To: to, Frames: frame}})
-	s.note(false)
+	s.note(0)
 }
 
 func (s *linked) route() Route { return Route{Address: s.ClusterAddr().String()} }
