@@ -62,7 +62,8 @@ func (s *scratch) check(ok bool, what string, a *answer) bool {
 
 func (s *scratch) create() {
 	s.life, s.sent = s.life+1, 0
-	body := fmt.Sprintf(`{"name":%q,"subjects":["%s.>"],"storage":"file","allow_direct":true}`, s.name, s.name)
+	replicas := max(s.client.load.plan.Streams[0].Replicas, 1)
+	body := fmt.Sprintf(`{"name":%q,"subjects":["%s.>"],"storage":"file","allow_direct":true,"num_replicas":%d}`, s.name, s.name, replicas)
 	s.ask("$JS.API.STREAM.CREATE."+s.name, body, func(a *answer) {
 		if s.check(a.Error == nil && a.DidCreate && a.State.Messages == 0 && a.State.Last == 0, "create", a) {
 			s.publish()

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"weir/disk/wal"
 	"weir/node/replica"
 )
 
@@ -11,6 +12,11 @@ import (
 // that it may be a voter of still has a majority of voters whose disks are whole. What a replica knew of its membership
 // last counts, and if replicas differ, all of it.
 func (w *World) bearable(m *machine) bool {
+	for _, other := range w.machines {
+		if other.node != nil && other.changing() {
+			return false // The membership that counts is about to be another one.
+		}
+	}
 	for _, known := range w.inspector.seen {
 		for _, group := range slices.Sorted(maps.Keys(known)) {
 			if !w.majorityWithout(known[group].members, m) {
@@ -38,4 +44,18 @@ func (w *World) majorityWithout(members []replica.Member, m *machine) bool {
 		}
 	}
 	return !concerned || whole > voters/2
+}
+
+// changing says whether a log of the machine has a change of the membership that is not applied.
+func (m *machine) changing() bool {
+	found := false
+	m.node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
+		l := m.ledger(group)
+		for index := r.Applied().Index + 1; index <= l.base+uint64(len(l.entries)); index++ {
+			if e := l.at(index); e != nil && e.kind != 0 {
+				found = true
+			}
+		}
+	})
+	return found
 }

@@ -158,8 +158,26 @@ func (w *World) countCopies(d *copiesDue, now []replica.Member) {
 	if before, of := w.copies(d, d.before); before > of/2 && of > 0 {
 		return
 	}
-	w.violate("applied-before-durable", "group %d: entry %d of term %d is applied with %d copies on disk, the voters are %d",
-		d.at.group, d.at.index, d.term, copies, voters)
+	w.violate("applied-before-durable", "group %d: entry %d of term %d is applied with %d copies on disk, the voters are %d:%s",
+		d.at.group, d.at.index, d.term, copies, voters, w.accounts(d, now))
+}
+
+// accounts describes what is known of the copies of an entry.
+func (w *World) accounts(d *copiesDue, members []replica.Member) string {
+	text := ""
+	for i := range members {
+		at := w.servers[serverID(members[i].Server)]
+		l := w.ledgers.logs[ledgerKey{at, w.disks[serverID(members[i].Server)], d.at.group}]
+		text += fmt.Sprintf(" [node %d, learner %v", at, members[i].Learner)
+		if l != nil {
+			text += fmt.Sprintf(", base %d, %d entries", l.base, len(l.entries))
+			if e := l.at(d.at.index); e != nil {
+				text += fmt.Sprintf(", there with term %d, synced %v", e.term, e.synced)
+			}
+		}
+		text += "]"
+	}
+	return text
 }
 
 func (w *World) copies(d *copiesDue, members []replica.Member) (copies, voters int) {
@@ -168,11 +186,10 @@ func (w *World) copies(d *copiesDue, members []replica.Member) (copies, voters i
 			continue
 		}
 		voters++
-		at, known := w.servers[serverID(members[i].Server)]
-		if !known || w.machines[at].serverID() != serverID(members[i].Server) {
-			continue // Its disk is gone.
-		}
-		if w.machines[at].ledger(d.at.group).holds(d.at.index, d.term) {
+		// A disk that was emptied counts: what it had told others may arrive after its end.
+		at := w.servers[serverID(members[i].Server)]
+		l := w.ledgers.logs[ledgerKey{at, w.disks[serverID(members[i].Server)], d.at.group}]
+		if l != nil && l.holds(d.at.index, d.term) {
 			copies++
 		}
 	}

@@ -134,7 +134,8 @@ func (m *machine) submitted(op *event.Op) {
 			// The log begins behind what the ledger knows: the disk was recovered with a checkpoint that covers more.
 			l.base, l.entries = first-1, nil
 		}
-		l.entries = l.entries[:first-l.base-1]
+		old := l.entries[first-l.base-1:]
+		l.entries = append([]ledgerEntry(nil), l.entries[:first-l.base-1]...)
 		for k := range write.Entries {
 			e := &write.Entries[k]
 			before := uint64(0)
@@ -142,7 +143,11 @@ func (m *machine) submitted(op *event.Op) {
 				before = old.term
 			}
 			m.agree(entryKey{write.Group, e.Index, e.Term}, entryFacts{sumOf(e), before})
-			l.entries = append(l.entries, ledgerEntry{term: e.Term, sum: sumOf(e), kind: e.Type})
+			next := ledgerEntry{term: e.Term, sum: sumOf(e), kind: e.Type}
+			if k < len(old) && old[k].term == next.term && old[k].sum == next.sum {
+				next.synced = old[k].synced // It is moved to the end of the log; until that is durable the old place counts.
+			}
+			l.entries = append(l.entries, next)
 		}
 	}
 }

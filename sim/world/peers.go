@@ -26,7 +26,8 @@ func (w *World) joined(m *machine) {
 	if w.mesh == nil {
 		return
 	}
-	w.servers[m.hello().ID] = m.index
+	id := m.hello().ID
+	w.servers[id], w.disks[id] = m.index, m.wipes
 	w.mesh.Boot(m.index)
 }
 

@@ -73,10 +73,11 @@ type World struct {
 	nextID  event.ConnID
 
 	machines []*machine
-	mesh     *mesh.Mesh                // nil for a single server
-	servers  map[peerwire.ServerID]int // by the identities that were seen so far
-	struck   map[int][]*machine        // by faults, by number
-	cuts     map[int]*cutState         // faults between servers that are under way, by number
+	mesh     *mesh.Mesh                   // nil for a single server
+	servers  map[peerwire.ServerID]int    // by the identities that were seen so far
+	disks    map[peerwire.ServerID]uint64 // how often the disk had been replaced
+	struck   map[int][]*machine           // by faults, by number
+	cuts     map[int]*cutState            // faults between servers that are under way, by number
 	healed   bool
 
 	digests   digests
@@ -91,7 +92,7 @@ func New(p *plan.Plan, tr *trace.Trace) *World {
 	key := keyed.Key(p.Seed)
 	w := &World{
 		plan: p, key: key, trace: tr, queue: sched.New(modes[p.Tie], key),
-		links: map[event.ConnID]*Link{}, servers: map[peerwire.ServerID]int{},
+		links: map[event.ConnID]*Link{}, servers: map[peerwire.ServerID]int{}, disks: map[peerwire.ServerID]uint64{},
 		struck: map[int][]*machine{}, cuts: map[int]*cutState{},
 	}
 	w.machines = make([]*machine, p.Machines())
