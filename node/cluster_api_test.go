@@ -349,3 +349,43 @@ func TestALeaderThatIsTakenOffItsServerHandsOver(t *testing.T) {
 		}
 	}
 }
+
+// TestAnIsolatedLeaderSaysThatItLostItsQuorum, and the next one that it leads.
+func TestAnIsolatedLeaderSaysThatItLostItsQuorum(t *testing.T) {
+	c := newCluster(t, 3)
+	c.create("S", 3)
+	lead := int(c.leaderOf("S")[1] - '1')
+	other := (lead + 1) % 3
+	for _, i := range []int{lead, other} {
+		c.rigs[i].open(7, `"headers":true`)
+		c.rigs[i].send(7, "SUB $JS.EVENT.ADVISORY.STREAM.*.S 1\r\n")
+	}
+	c.settle()
+	for i := range c.rigs {
+		if i != lead {
+			c.rigs[i].node.Step(event.Input{Kind: event.PeerDown, Peer: event.ServerID(101 + lead)})
+			c.rigs[lead].node.Step(event.Input{Kind: event.PeerDown, Peer: event.ServerID(101 + i)})
+		}
+	}
+	c.run(60)
+	if got := c.rigs[lead].read(7); !strings.Contains(got, "STREAM.QUORUM_LOST.S") || !strings.Contains(got, `"stream":"S"`) {
+		t.Errorf("the leader said %q", got)
+	}
+	if got := c.rigs[other].read(7); !strings.Contains(got, "STREAM.LEADER_ELECTED.S") || strings.Contains(got, "QUORUM_LOST") {
+		t.Errorf("the others said %q", got)
+	}
+}
+
+// TestListDoesNotWaitForAStreamThatIsDeleted: nobody leads it any more, and nobody misses it.
+func TestListDoesNotWaitForAStreamThatIsDeleted(t *testing.T) {
+	c := newCluster(t, 3)
+	c.create("S", 1)
+	c.create("T", 1)
+	var done jsapi.SuccessResponse
+	c.ask(0, "$JS.API.STREAM.DELETE.S", "", &done)
+	var list jsapi.StreamListResponse
+	c.ask(1, "$JS.API.STREAM.LIST", "", &list)
+	if len(list.Streams) != 1 || len(list.Missing) > 0 {
+		t.Errorf("%d streams, missing %v", len(list.Streams), list.Missing)
+	}
+}

@@ -129,11 +129,11 @@ func (c *call) gather(streams []*meta.Stream, response *jsapi.StreamListResponse
 			return
 		}
 		for i, info := range infos {
-			if info == nil {
+			if info != nil {
+				response.Streams = append(response.Streams, info)
+			} else if c.backend.Catalog().ByGroup(streams[i].Group) != nil { // it was not deleted meanwhile
 				response.Missing = append(response.Missing, streams[i].Name)
-				continue
 			}
-			response.Streams = append(response.Streams, info)
 		}
 		c.respond(response)
 	}

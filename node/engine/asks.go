@@ -82,6 +82,10 @@ func (b *backend) Ask(q *api.Question, done func([]byte)) {
 // put puts a question to whom it is for. Without one it waits.
 func (e *Engine) put(a *ask) {
 	q := a.question
+	if q.Group != 0 && e.catalog.ByGroup(q.Group) == nil {
+		e.finish(a, nil) // it has ended
+		return
+	}
 	a.to = event.ServerID(q.Server)
 	if q.Group != 0 {
 		a.to = e.leaderOf(wal.GroupID(q.Group))
