@@ -61,12 +61,8 @@ func (e *Engine) reconcile(g *group) {
 		return // the catalog knows no server yet
 	}
 	have := g.replica.Members()
-	for _, m := range have {
-		if m.Learner && !hasMember(want, m.ID) {
-			// Nothing depends on it: its server has begun another replica, or has left before it could vote.
-			e.changeMembers(g, replica.Change{Kind: replica.Remove, Member: m})
-			return
-		}
+	if e.removeUseless(g, have, want) {
+		return
 	}
 	voting := 0
 	for _, w := range want {
@@ -108,6 +104,23 @@ func (e *Engine) reconcile(g *group) {
 	if g != e.meta && !g.entry.IsSettled() && voting == len(want) && g.replica.MembersSettled() {
 		e.settlePlacement(g)
 	}
+}
+
+// removeUseless proposes the removal of a member that does nothing for the group any more: a learner that is not wanted, as
+// its server has begun another replica or has left; or a voter that is not wanted and not there. A voter that is gone counts
+// against the others: with it and with the one that takes its place one more loss would end the group.
+func (e *Engine) removeUseless(g *group, have, want []replica.Member) bool {
+	for _, m := range have {
+		if hasMember(want, m.ID) || m.ID == g.replica.ID() {
+			continue
+		}
+		replaced := slices.ContainsFunc(want, func(w replica.Member) bool { return w.Server == m.Server })
+		if m.Learner || replaced || !e.online(event.ServerID(m.Server)) {
+			e.changeMembers(g, replica.Change{Kind: replica.Remove, Member: m})
+			return true
+		}
+	}
+	return false
 }
 
 // forming reports whether a catalog that has been founded still waits for servers: until all that found it together have

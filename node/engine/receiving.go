@@ -84,8 +84,8 @@ func (e *Engine) transferFrame(p *peer, f *peerwire.Frame) error {
 		e.snapGet(p, g, f)
 		return nil
 	case peerwire.SnapEnd:
-		if s := e.sendingTo(g, p.id); s != nil && f.Flag {
-			e.endSending(s, true)
+		if s := e.sendingTo(g, p.id); s != nil {
+			e.endSending(s, f.Flag)
 			return nil
 		}
 		if r := e.receivingFrom(g, p.id); r != nil && !r.installing && !f.Flag {

@@ -58,6 +58,9 @@ func (e *Engine) Role(r *replica.Replica) {
 func (e *Engine) Members(r *replica.Replica) {
 	if g := e.groups[r.Group()]; g != nil && g.replica == r {
 		e.awaken(g)
+		if r.Dirty() {
+			e.markDirty(g)
+		}
 	}
 }
 
