@@ -232,6 +232,14 @@ func (e *Engine) openStream(entry *meta.Stream) {
 // startHere starts this server's replica of a stream from what was recovered.
 func (e *Engine) startHere(g *group) {
 	found := e.recovered[g.id]
+	if e.ahead(g.entry, found) {
+		// The catalog is still an old one here, and says so again once it has learned of the replica whose log this is. To
+		// begin with the one that it knows would end that log, and with it what the replica has promised.
+		if g.account != nil {
+			e.capture(g)
+		}
+		return
+	}
 	delete(e.recovered, g.id)
 	if e.volatile(g.entry) {
 		found = nil
@@ -245,6 +253,17 @@ func (e *Engine) startHere(g *group) {
 		e.logf(event.Error, fmt.Sprintf("Stream '%s > %s' is not available, its data is left as it is: %v",
 			g.entry.Account, g.entry.Name, err))
 	}
+}
+
+// ahead reports whether a log is that of a later replica than the one which the catalog's entry has here. The ids of replicas
+// ascend.
+func (e *Engine) ahead(entry *meta.Stream, found *event.Group) bool {
+	mine, here := entry.On(uint64(e.config.Server))
+	if !here || found == nil || len(found.Log.Meta) == 0 {
+		return false
+	}
+	var b birth
+	return json.Unmarshal(found.Log.Meta, &b) == nil && b.Created == entry.Created && b.Replica > mine.ID
 }
 
 func (e *Engine) startStream(g *group, found *event.Group) error {
