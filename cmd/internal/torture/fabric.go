@@ -28,9 +28,8 @@ type fabric interface {
 
 // place is where a server is in the network.
 type place struct {
-	// client, peer and monitor are the addresses it listens on; advertise is where others are to be told it is, when that
-	// differs from peer.
-	client, peer, monitor, advertise string
+	// client, peer and monitor are the addresses it listens on.
+	client, peer, monitor string
 	// routes are the addresses of the other servers as this one has to dial them.
 	routes []string
 }

@@ -20,14 +20,6 @@ type found struct {
 	time       int64
 }
 
-// rawFound is what nats.go read.
-func rawFound(m *jetstream.RawStreamMsg) found {
-	return found{
-		seq: m.Sequence, value: valueOf(m.Data, m.Header.Get(valueHeader)), subject: m.Subject,
-		msgID: m.Header.Get(nats.MsgIdHdr), time: m.Time.UnixNano(),
-	}
-}
-
 // got writes down how a read ended and says whether there was an answer.
 func (c *client) got(pos int, m found, err error) bool {
 	switch {

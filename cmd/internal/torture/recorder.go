@@ -23,14 +23,14 @@ type recorder struct {
 	ids     uint64
 	numbers int
 	// newest is the newest sequence that any client has seen, by stream, and by stream and subject.
-	newest map[string]uint64
+	newest  map[string]uint64
 	seen    workload.Observations // Deliveries, Acks and States
 	watches []*watch
 	// creates are the operations that were a create of a key and succeeded, deletes those that ask for the deletion of one.
 	creates, deletes map[uint64]bool
 
-	wrongs  []string        // answers that are wrong by themselves
-	counts  counts
+	wrongs []string // answers that are wrong by themselves
+	counts counts
 }
 
 // counts are operations by their outcome.

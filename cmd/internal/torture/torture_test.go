@@ -1,0 +1,277 @@
+package torture
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/cmd/internal/serve"
+	"weir/linearizability/history"
+	"weir/sim/workload"
+)
+
+// asServer makes the test binary behave as a server.
+const asServer = "WEIR_TEST_AS_SERVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asServer) != "" {
+		os.Exit(serve.Run(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// patience is how long anything may take.
+const patience = 30 * time.Second
+
+// freePorts is the first of many ports that are free now.
+func freePorts(t *testing.T) int {
+	t.Helper()
+	for base := 53000; base < 60000; base += 250 {
+		free := true
+		for i := 0; i < 60+NodesMax*NodesMax && free; i++ {
+			l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: base + i})
+			if free = err == nil; free {
+				l.Close()
+			}
+		}
+		if free {
+			return base
+		}
+	}
+	t.Fatal("no free ports")
+	return 0
+}
+
+// lines passes what is written to the log of the test.
+type lines struct{ t *testing.T }
+
+func (l lines) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
+
+// TestClusterSurvivesAShortTorture is the short form of the whole: a cluster on loopback, a few seconds, the faults that
+// take little time. What must happen is waited for, and what clients saw is judged.
+func TestClusterSurvivesAShortTorture(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs a cluster of processes")
+	}
+	report, err := Run(t.Context(), Options{
+		Nodes: 3, Duration: 6 * time.Second, Seed: 1, Dir: t.TempDir(), Network: "off", Port: freePorts(t),
+		Command: []string{os.Args[0]}, Env: []string{asServer + "=1"}, Quiet: 300 * time.Millisecond, Hold: 700 * time.Millisecond,
+		Faults: []string{"kill-leader", "pause-leader", "isolate-leader", "step-down", "one-way"}, Out: lines{t},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(report)
+	if len(report.Findings) > 0 {
+		t.Errorf("%d violations", len(report.Findings))
+	}
+	if report.OK == 0 || report.Acks == 0 || report.Watched == 0 || len(report.Kinds) == 0 {
+		t.Error("nothing happened")
+	}
+}
+
+func TestEqualSeedsDrawEqualFaults(t *testing.T) {
+	draw := func(seed uint64) []fault {
+		r := &run{options: Options{Nodes: 3, Seed: seed, Quiet: time.Second, Hold: time.Second}, log: newRecorder()}
+		n := newNemesis(r)
+		var all []fault
+		for range 50 {
+			k, f := n.draw()
+			if k.name != f.kind {
+				t.Fatalf("kind %s has the name %s", k.name, f.kind)
+			}
+			all = append(all, f)
+		}
+		return all
+	}
+	if !slices.Equal(draw(1), draw(1)) {
+		t.Error("one seed drew two schedules")
+	}
+	if slices.Equal(draw(1), draw(2)) {
+		t.Error("two seeds drew one schedule")
+	}
+}
+
+// echo answers every line on the address with the same line until the listener is closed.
+func echo(t *testing.T, l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			if _, err := io.Copy(c, c); err != nil && !errors.Is(err, net.ErrClosed) {
+				t.Log(err)
+			}
+		}()
+	}
+}
+
+// TestProxyHoldsWhatACutLinkCarries: bytes of a cut direction wait, those of the other pass, and all come in the end.
+func TestProxyHoldsWhatACutLinkCarries(t *testing.T) {
+	f, err := newProxies(Options{Nodes: 2, Port: freePorts(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.(*proxies)
+	l, err := net.Listen("tcp", p.peer(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go echo(t, l)
+	c, err := net.Dial("tcp", p.between(0, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	read := bufio.NewReader(c)
+	say := func(text string) {
+		t.Helper()
+		if _, err := io.WriteString(c, text+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear := func(want string) {
+		t.Helper()
+		got, err := read.ReadString('\n')
+		if err != nil || got != want+"\n" {
+			t.Fatalf("heard %q, %v, want %s", got, err, want)
+		}
+	}
+	say("one")
+	hear("one")
+	for _, way := range [][2]int{{0, 1}, {1, 0}} {
+		if err := p.cut(way[0], way[1], true); err != nil {
+			t.Fatal(err)
+		}
+		say("two")
+		if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := read.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("heard %q, %v through a cut link", text, err)
+		}
+		if err := errors.Join(c.SetReadDeadline(time.Time{}), p.cut(way[0], way[1], false)); err != nil {
+			t.Fatal(err)
+		}
+		hear("two")
+	}
+	if err := p.close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read.ReadString('\n'); err == nil {
+		t.Fatal("the connection outlived its network")
+	}
+	l.Close()
+}
+
+// TestOutageIsMeasuredWhileAMajorityCouldWork: time without a majority is nobody's fault.
+func TestOutageIsMeasuredWhileAMajorityCouldWork(t *testing.T) {
+	o := newOutages()
+	o.change(0, true, "nothing")
+	o.success(10)
+	o.success(30)
+	o.change(40, false, "kill-all")
+	o.success(45)
+	o.change(1000, true, "after kill-all")
+	o.success(1070)
+	o.change(1080, true, "kill-leader")
+	o.success(1120)
+	want := map[string]int64{"nothing": 20, "after kill-all": 70, "kill-leader": 40}
+	for cause, gap := range want {
+		if o.byKind[cause] != gap {
+			t.Errorf("%s: an outage of %d, want %d", cause, o.byKind[cause], gap)
+		}
+	}
+	if o.longest != 70 || o.during != "after kill-all" {
+		t.Errorf("the longest is %d, %s", o.longest, o.during)
+	}
+}
+
+// TestJudgeSeesWhatIsWrong plants one fault after the other into an observation that is right.
+func TestJudgeSeesWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		class string
+		plant func(r *run)
+	}{
+		{"", func(*run) {}},
+		{"acknowledged-lost", func(r *run) { r.finals[mainStream].Messages = nil }},
+		{"not-linearizable", func(r *run) { // a read that misses what was acknowledged before it began
+			read(r, mainStream, 0, 0)
+		}},
+		{"consumer-redelivered", func(r *run) {
+			d := r.log.seen.Deliveries[0]
+			d.Asked, d.At, d.ConsumerSeq, d.Count = r.log.now(), r.log.now()+int64(time.Hour), 2, 2
+			r.log.delivered(d)
+		}},
+		{"watch", func(r *run) { r.log.watches[0].seen = append(r.log.watches[0].seen, r.log.watches[0].seen[0]) }},
+		{"created-over", func(r *run) {
+			id := write(r, bucket.name, bucket.subject(0), 2)
+			r.log.marks(id, &r.log.creates)
+			r.finals[bucket.name].Messages[0].Seq, r.finals[bucket.name].Messages[0].Value = 2, id
+			r.finals[bucket.name].Last = 2
+		}},
+		{"wrong", func(r *run) { r.wrong("something") }},
+		{"crash", func(r *run) { r.cluster.crashes = append(r.cluster.crashes, "n1") }},
+	} {
+		r := rightRun()
+		c.plant(r)
+		r.judge(&load{run: r})
+		classes := map[string]bool{}
+		for _, f := range r.report.Findings {
+			classes[f.Class] = true
+		}
+		if c.class == "" && len(classes) != 0 || c.class != "" && !classes[c.class] {
+			t.Errorf("want %q, found %+v", c.class, r.report.Findings)
+		}
+	}
+}
+
+// rightRun is a run of a correct cluster: one message, consumed and acknowledged, and one key, watched.
+func rightRun() *run {
+	r := &run{log: newRecorder(), report: &Report{}, cluster: &cluster{}, finals: map[string]*workload.Final{}}
+	r.states = make([]*workload.ConsumerState, len(consumers))
+	subject := (&target{prefix: mainPrefix}).subject(3)
+	id := write(r, mainStream, subject, 1)
+	r.finals[mainStream] = final(mainStream, subject, id)
+	read(r, mainStream, 1, id)
+	for i := range consumers {
+		d := r.log.delivered(workload.Delivery{
+			At: r.log.now(), Asked: r.log.now(), Consumer: i, StreamSeq: 1, ConsumerSeq: 1, Count: 1, Value: id, Subject: subject,
+		})
+		r.log.acked(r.log.acking(workload.Ack{Consumer: i, Delivery: d}), true)
+	}
+	id = write(r, bucket.name, bucket.subject(0), 1)
+	r.finals[bucket.name] = final(bucket.name, bucket.subject(0), id)
+	r.log.watch(&watch{name: "w", seen: []workload.Delivery{{StreamSeq: 1, Value: id, Subject: bucket.subject(0)}}})
+	return r
+}
+
+func final(_, subject string, id uint64) *workload.Final {
+	return &workload.Final{First: 1, Count: 1, Final: history.Final{
+		Last: 1, Messages: []history.Message{{Seq: 1, Subject: subject, Value: id}},
+	}}
+}
+
+// write is a publish that was acknowledged.
+func write(r *run, stream, subject string, seq uint64) uint64 {
+	pos, id := r.log.begin(history.Record{Client: 1, Kind: history.Publish, Stream: stream, Subject: subject})
+	r.log.end(pos, history.OK, func(rec *history.Record) { rec.Seq = seq })
+	return id
+}
+
+// read is a read of the last message of the stream.
+func read(r *run, stream string, seq, value uint64) {
+	pos, _ := r.log.begin(history.Record{Client: 2, Kind: history.GetLast, Stream: stream, Subject: (&target{prefix: mainPrefix}).subject(3)})
+	r.log.end(pos, history.OK, func(rec *history.Record) { rec.Seq, rec.Value = seq, value })
+}
