@@ -173,7 +173,7 @@ func command(t *testing.T, args ...string) (out string, code int) {
 
 func TestExitCodesAndTexts(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.conf")
-	if err := os.WriteFile(bad, []byte("port: 4222\nprot: 1\ncluster {}\n"), 0o600); err != nil {
+	if err := os.WriteFile(bad, []byte("port: 4222\nprot: 1\nleafnodes {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -191,11 +191,14 @@ func TestExitCodesAndTexts(t *testing.T) {
 		{"-tls", 1, "flag -tls is not supported by this version of weir"},
 		{"-c /nonexistent/a.conf", 1, "no such file"},
 		{"-t -c " + bad, 1, `bad.conf:2:1: unknown field "prot"`},
-		{"-c " + bad, 1, `option "cluster" is not supported by this version of weir`},
+		{"-c " + bad, 1, `option "leafnodes" is not supported by this version of weir`},
+		{"--routes nats://h:1", 1, "solicited routes require cluster capabilities, e.g. --cluster"},
+		{"-js -cluster nats://127.0.0.1:-1", 1, "jetstream cluster requires `server_name` to be set"},
+		{"cluster --nodes 0", 1, "between 1 and 9 servers"},
 		{"check", 1, "not part of this version"},
 		{"frobnicate", 1, "unknown command"},
-		{"sim --nodes 3", 2, "--nodes 1"},
-		{"bench --replicas 3", 1, "runs one node"},
+		{"sim --nodes 10", 2, "--nodes 10"},
+		{"bench --replicas 2", 1, "it is 1 or 3"},
 	} {
 		out, code := command(t, strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(out, c.want) {
