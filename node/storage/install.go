@@ -146,7 +146,7 @@ func (s *Storage) planted(g *groupFiles, st *staging) iter.Seq2[checkpoint.Secti
 					return
 				}
 			}
-			if section.ID >= plant.InstallSkips[0] && section.ID <= plant.InstallSkips[1] && err == nil {
+			if last := plant.InstallSkips[1]; last > 0 && section.ID >= plant.InstallSkips[0] && section.ID <= last && err == nil {
 				continue
 			}
 			if !yield(section, err) {
