@@ -117,7 +117,7 @@ func until(t *testing.T, what string, f func(ctx context.Context) error) {
 // TestClusterLosesNothingWithItsLeader kills the leader of a stream in mid-publish.
 func TestClusterLosesNothingWithItsLeader(t *testing.T) {
 	p := startCluster(t, 3)
-	nc, err := nats.Connect(strings.Join(p.urls, ","), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
+	nc, err := nats.Connect(p.urls[0], nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +129,12 @@ func TestClusterLosesNothingWithItsLeader(t *testing.T) {
 	until(t, "create the stream", func(ctx context.Context) error {
 		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}, Replicas: 3})
 		return err
+	})
+	until(t, "learn of the other servers", func(context.Context) error {
+		if known := nc.Servers(); len(known) < len(p.urls) {
+			return fmt.Errorf("the client knows %v", known)
+		}
+		return nil
 	})
 	const messages = 60
 	acked := map[uint64]string{}
