@@ -91,7 +91,8 @@ func New(env Env, config Config) (*Node, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open data directory %q: %w", config.Dir, err)
 		}
-		if err := n.storage.Hidden(); err != nil {
+		config.Engine.Hidden = n.storage.Hidden()
+		if err := config.Engine.Hidden; err != nil && config.Engine.Cluster.Name == "" {
 			return nil, errors.Join(fmt.Errorf("open data directory %q: %w; restore it from a copy", config.Dir, err), n.storage.Close())
 		}
 		config.Engine.Server = event.ServerID(n.storage.Server())

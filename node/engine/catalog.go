@@ -37,7 +37,7 @@ type birth struct {
 // openMeta starts the catalog from what was recovered, or founds that of a server alone. A server of a cluster without
 // catalog waits until it is founded or joined.
 func (e *Engine) openMeta() error {
-	found := e.recovered[metaGroup]
+	found := e.recoveredOf(metaGroup)
 	delete(e.recovered, metaGroup)
 	e.meta, e.catalog = &group{id: metaGroup}, meta.New()
 	e.groups[metaGroup] = e.meta
@@ -229,9 +229,18 @@ func (e *Engine) openStream(entry *meta.Stream) {
 	}
 }
 
+// recoveredOf returns what storage found of a group, nil for one that is new here.
+func (e *Engine) recoveredOf(id wal.GroupID) *event.Group {
+	found := e.recovered[id]
+	if found == nil && e.config.Hidden != nil && !e.opened {
+		return &event.Group{ID: id, NextBlock: 1, Damage: e.config.Hidden}
+	}
+	return found
+}
+
 // startHere starts this server's replica of a stream from what was recovered.
 func (e *Engine) startHere(g *group) {
-	found := e.recovered[g.id]
+	found := e.recoveredOf(g.id)
 	if e.ahead(g.entry, found) {
 		// The catalog is still an old one here, and says so again once it has learned of the replica whose log this is. To
 		// begin with the one that it knows would end that log, and with it what the replica has promised.

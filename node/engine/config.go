@@ -46,6 +46,9 @@ type Config struct {
 	Process Process
 	// Server is the identity of the data directory; not 0 with JetStream.
 	Server event.ServerID
+	// Hidden, when it is not nil, is the damage that may have taken groups from what storage recovered: a group that the
+	// catalog knows and that was not recovered is damaged then, not new. A server without a cluster can not start so.
+	Hidden error
 	// Cluster says which cluster the server is a part of; its zero value: none.
 	Cluster Cluster
 	// Pin, when it is not nil, decides how many ticks a replica waits before it campaigns: at least ElectionTicks and less
