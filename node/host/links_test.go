@@ -93,7 +93,7 @@ func link(t *testing.T, w who, c Cluster) *linked {
 		Cluster: &c, Log: slog.New(slog.NewTextHandler(&s.lines, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Listen: "127.0.0.1:4222", WriteDeadline: patience,
 		Node: node.Config{Engine: engine.Config{
-			Server: w.id, ServerID: "N" + w.name, ServerName: w.name, Boot: w.boot, Cluster: engine.Cluster{Name: w.cluster, User: c.User, Password: c.Password},
+			Port: 4222, Server: w.id, ServerID: "N" + w.name, ServerName: w.name, Boot: w.boot, Cluster: engine.Cluster{Name: w.cluster, User: c.User, Password: c.Password},
 		}},
 	}}
 	if err := s.openLinks(); err != nil {

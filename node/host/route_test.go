@@ -1,0 +1,176 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/node/event"
+	"weir/transport/peerwire"
+)
+
+// TestSessionsComeAndGoInTurn ends random sessions of servers that all dial each other: for each of them the sessions with
+// another begin and end in turn, and at the end each pair has one.
+func TestSessionsComeAndGoInTurn(t *testing.T) {
+	const servers, rounds = 4, 8
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	addresses := make([]string, servers)
+	var routes []Route
+	for i := range addresses {
+		addresses[i] = free(t)
+		routes = append(routes, Route{Address: addresses[i]})
+	}
+	all := make([]*linked, servers)
+	for i := range all {
+		all[i] = link(t, who{name: fmt.Sprint("s", i+1), id: event.ServerID(i + 1), boot: r.Uint64()}, Cluster{Listen: addresses[i], Routes: routes})
+	}
+	for range rounds {
+		awaitMesh(t, all)
+		for range 1 + r.IntN(servers) {
+			s := all[r.IntN(servers)]
+			s.mu.Lock()
+			for _, other := range s.links.sessions {
+				other.conn.Close(errors.New("ended by the test"))
+				break
+			}
+			s.mu.Unlock()
+		}
+	}
+	awaitMesh(t, all)
+	for _, s := range all {
+		up := map[string]bool{}
+		s.mu.Lock()
+		for len(s.events) > 0 {
+			switch kind, of, _ := strings.Cut(<-s.events, " "); kind {
+			case "up":
+				if up[of[1:]] {
+					t.Errorf("%s: a session with %s begins before another ends", s.options.Node.Engine.ServerName, of)
+				}
+				up[of[1:]] = true
+			case "down":
+				if !up[of] {
+					t.Errorf("%s: a session with %s ends that did not begin", s.options.Node.Engine.ServerName, of)
+				}
+				up[of] = false
+			}
+		}
+		for of, now := range up {
+			if !now {
+				t.Errorf("%s: no session with %s", s.options.Node.Engine.ServerName, of)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// awaitMesh waits until each pair of servers has one session that both know.
+func awaitMesh(t *testing.T, all []*linked) {
+	t.Helper()
+	limit := time.Now().Add(patience)
+	for !meshed(all) {
+		if time.Now().After(limit) {
+			t.Fatalf("the servers do not find each other again:\n%s", all[0].lines.text.String())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func meshed(all []*linked) bool {
+	numbers := map[[2]event.ServerID]uint64{}
+	for _, s := range all {
+		own := s.options.Node.Engine.Server
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.links.sessions) != len(all)-1 {
+			return false
+		}
+		for id, with := range s.links.sessions {
+			pair := [2]event.ServerID{min(own, id), max(own, id)}
+			if n, seen := numbers[pair]; seen && n != with.number || with.conn.Err() != nil {
+				return false
+			}
+			numbers[pair] = with.number
+		}
+	}
+	return true
+}
+
+// TestLearnedServersAreForgottenAfterTheirRetries has a server told of one that is not there.
+func TestLearnedServersAreForgottenAfterTheirRetries(t *testing.T) {
+	a := link(t, who{name: "a", id: 1, boot: 1}, Cluster{Retries: 2})
+	other := dialAs(t, a)
+	hello := who{name: "b", id: 2}.hello()
+	nobody := free(t)
+	hello.Addresses = []string{nobody}
+	other.say(&peerwire.Greeting{Hello: hello, Boot: 2})
+	other.say(&peerwire.Greeting{})
+	a.expect("up b")
+	a.lines.await(t, "Error trying to connect to route "+nobody+" (attempt 2)")
+	for known := true; known; time.Sleep(time.Millisecond) {
+		a.mu.Lock()
+		known = a.links.routes[nobody] != nil
+		a.mu.Unlock()
+	}
+}
+
+func TestServerDoesNotLearnOfItself(t *testing.T) {
+	a := link(t, who{name: "a", id: 1, boot: 1}, Cluster{})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.links.learn(0, a.ClusterAddr().String())
+	a.links.learn(1, "elsewhere:1")
+	a.links.learn(0, "")
+	if len(a.links.routes) != 0 {
+		t.Errorf("it dials %v", a.links.routes)
+	}
+}
+
+// TestAddressesWithoutHostAreCompleted are those of servers that listen everywhere.
+func TestAddressesWithoutHostAreCompleted(t *testing.T) {
+	a := link(t, who{name: "a", id: 1, boot: 1}, Cluster{Listen: "0.0.0.0:0"})
+	own := a.options.Node.Engine.Cluster
+	if !strings.HasPrefix(own.Address, ":") || len(own.ClientURLs) != 1 || own.ClientURLs[0] != "127.0.0.1:4222" {
+		t.Errorf("it is to be found at %q, by clients at %v", own.Address, own.ClientURLs)
+	}
+	b := link(t, who{name: "b", id: 2, boot: 2}, Cluster{Routes: []Route{{Address: "localhost" + own.Address}}})
+	b.expect("up a")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if got := b.links.sessions[1].hello.Address; got != "127.0.0.1"+own.Address {
+		t.Errorf("the other one takes it to be at %q", got)
+	}
+}
+
+// TestEndDoesNotWaitForHandshakes ends a server to which others are connected that say nothing.
+func TestEndDoesNotWaitForHandshakes(t *testing.T) {
+	a := link(t, who{name: "a", id: 1, boot: 1}, Cluster{Timeout: time.Hour})
+	silent := []*stranger{dialAs(t, a), dialAs(t, a)}
+	for busy := 0; busy < len(silent); time.Sleep(time.Millisecond) {
+		busy = len(a.links.pending)
+	}
+	a.links.stop()
+	for _, s := range silent {
+		if _, err := s.conn.Greeted(); err == nil {
+			t.Error("a server that ended greets")
+		}
+	}
+}
+
+// TestHandshakesAreBounded keeps all places for handshakes busy.
+func TestHandshakesAreBounded(t *testing.T) {
+	a := link(t, who{name: "a", id: 1, boot: 1}, Cluster{Timeout: time.Hour})
+	for range HandshakesMax {
+		dialAs(t, a)
+	}
+	for len(a.links.pending) < HandshakesMax {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := dialAs(t, a).conn.Greeted(); err == nil {
+		t.Error("one more is greeted")
+	}
+}
