@@ -128,6 +128,9 @@ type JetStream struct {
 	Strict bool
 	// Domain is the name under which clients of other systems reach these streams; "" is none.
 	Domain string
+	// ReadLease lets leaders answer reads for a while without asking the others again; see node/replica/lease.go for what it
+	// trusts.
+	ReadLease bool
 	// UniqueTag is a prefix of the server tags by which replicas are kept apart.
 	UniqueTag string
 	// Limits bound what clients may ask for.

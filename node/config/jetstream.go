@@ -41,6 +41,7 @@ func (j *JetStream) take(v value) {
 		{"max_memory_store max_mem_store max_mem", func(v value) { v.size(&j.MaxMemoryBytes) }},
 		{"max_file_store max_file", func(v value) { v.size(&j.MaxFileBytes) }},
 		{"domain", func(v value) { j.takeDomain(v) }},
+		{"read_lease", func(v value) { v.truth(&j.ReadLease) }},
 		{"unique_tag", func(v value) { v.text(&j.UniqueTag) }},
 		{"limits", func(v value) { j.Limits.take(v) }},
 		// Bounds of the reference server's queues between its parts; this server's queues have fixed bounds.

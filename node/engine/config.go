@@ -118,6 +118,9 @@ type JetStream struct {
 	Strict bool
 	// Domain is the name under which the API can be reached as well, "" for none: a subject token.
 	Domain string
+	// ReadLease lets leaders of groups with several members answer reads under a lease. All servers of a cluster have the
+	// same setting.
+	ReadLease bool
 	// UniqueTag is the prefix of the server tag in which the servers of a stream have to differ, "" for no such rule.
 	UniqueTag string
 	// CacheBytes bounds the message bytes that are kept in memory for reading; 0 means CacheBytesDefault.

@@ -54,7 +54,8 @@ func (e *Engine) Hello() peerwire.Hello {
 	h := peerwire.Hello{
 		Version: peerwire.Version, ID: e.config.Server, Name: e.config.ServerName, Cluster: c.Name, Address: c.Address,
 		ClientURLs: c.ClientURLs, Tags: c.Tags, JetStream: e.config.JetStream.Enabled, Domain: e.config.JetStream.Domain,
-		Catalog: e.founder, Replica: e.metaReplica, Expected: c.Expected, User: c.User, Password: c.Password,
+		ReadLease: e.config.JetStream.ReadLease,
+		Catalog:   e.founder, Replica: e.metaReplica, Expected: c.Expected, User: c.User, Password: c.Password,
 		StoreMax: e.config.JetStream.Limits.ServerMaxStore, MemoryMax: e.config.JetStream.Limits.ServerMaxMemory,
 	}
 	for _, p := range e.peers {

@@ -34,6 +34,20 @@ func (e *Engine) electionTicks() int {
 	return ElectionTicksDefault
 }
 
+// leaseNanos is how long a leader may answer reads after the beginning of a round; 0 without leases. A follower elects
+// nobody else for an election timeout, less a tick, as it counts it: what is left is for clocks of different rates.
+func (e *Engine) leaseNanos() int64 {
+	if !e.config.JetStream.ReadLease || !e.clustered() {
+		return 0
+	}
+	return int64(e.electionTicks()-1) * e.tickNanos() / 5 * 4
+}
+
+// leasesAgreed reports whether no server that is there has leases off.
+func (e *Engine) leasesAgreed() bool {
+	return !slices.ContainsFunc(e.peers, func(p *peer) bool { return p.hello.JetStream && !p.hello.ReadLease })
+}
+
 // armTicks sets the timer of the next tick.
 func (e *Engine) armTicks() {
 	if e.clustered() && e.desk != nil {

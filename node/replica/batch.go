@@ -167,7 +167,7 @@ func (r *Replica) Flush(now event.Time, sink Sink) bool {
 	if r.broken != nil || !r.Dirty() {
 		return false
 	}
-	asked := r.ask(now.Wall, sink)
+	asked := r.ask(now, sink)
 	if !r.leader && r.rounds {
 		r.abandon()
 	}

@@ -110,6 +110,6 @@ const tickNanos = int64(100e6)
 // noteLease believes that no other leader is elected for an election timeout.
 func (r *Replica) noteLease() {
 	if r.config.Plant.LeaseJump {
-		r.leaseUntil = r.askedWall + int64(r.config.ElectionTicks)*tickNanos
+		r.leaseUntil = r.asked.Wall + int64(r.config.ElectionTicks)*tickNanos
 	}
 }

@@ -75,6 +75,9 @@ func (r *Replica) Tick(sink Sink) {
 }
 
 func (r *Replica) tick() {
+	if r.lease.started <= r.config.ElectionTicks {
+		r.lease.started++
+	}
 	if r.pin != nil {
 		role := Follower
 		switch {
@@ -91,6 +94,9 @@ func (r *Replica) tick() {
 // Receive takes a message that the server sent for this replica; the replica keeps it. It returns true for a message
 // about a snapshot that has to be fetched first: nothing has happened yet, and the message is to be given to Install.
 func (r *Replica) Receive(server uint64, m *pb.Message, sink Sink) (fetch bool) {
+	if r.promised(m) {
+		return false
+	}
 	if r.broken != nil || m.GetTo() != r.config.ID || m.GetFrom() == r.config.ID {
 		return false
 	}
@@ -162,7 +168,7 @@ func (r *Replica) send(m *pb.Message, sink Sink) {
 
 // Campaign lets the replica stand for election without waiting for its timer.
 func (r *Replica) Campaign(sink Sink) {
-	if r.broken != nil || r.leader {
+	if r.broken != nil || r.leader || r.bound() {
 		return
 	}
 	r.Wake(sink)
@@ -179,6 +185,7 @@ func (r *Replica) Transfer(to uint64, sink Sink) bool {
 		return false
 	}
 	r.Wake(sink)
+	r.revokeLease()
 	r.node.TransferLeader(to)
 	r.Advance(sink)
 	return true

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"go.etcd.io/raft/v3"
+
+	"weir/node/event"
 )
 
 // read waits until everything that was proposed before it is applied, and everything that was committed before it.
@@ -25,8 +27,8 @@ type asking struct {
 	unasked int    // of them without a round
 	round   uint64 // newest; never used twice on a replica, as answers may be very late
 
-	askedWall  int64 // when the newest round began
-	leaseUntil int64 // for Plant.LeaseJump
+	asked      event.Time // when the newest round began
+	leaseUntil int64      // for Plant.LeaseJump
 }
 
 // ReadsMax bounds the reads of one group that may wait.
@@ -52,16 +54,21 @@ func (r *Replica) Read(done func(ok bool)) {
 func (r *Replica) mustAsk() bool { return r.unasked > 0 && r.rounds && (r.leader || r.leaderID != 0) }
 
 // ask begins a round for all reads without one.
-func (r *Replica) ask(wall int64, sink Sink) bool {
+func (r *Replica) ask(now event.Time, sink Sink) bool {
 	if !r.mustAsk() {
 		return false
 	}
 	r.Wake(sink)
-	if r.leader && r.readUnasked(wall) {
+	if r.leased(now) {
+		r.confirmAll(r.commit)
+		r.runReads()
+		return true
+	}
+	if r.leader && r.readUnasked(now.Wall) {
 		return true
 	}
 	r.round++
-	r.askedWall = wall
+	r.asked, r.lease.asked = now, now.Mono
 	for i := range r.reads {
 		if r.reads[i].round == 0 && !r.reads[i].confirmed {
 			r.reads[i].round = r.round
@@ -85,6 +92,7 @@ func (r *Replica) confirm(state *raft.ReadState) {
 			rd.confirmed, rd.index = true, state.Index
 		}
 	}
+	r.extendLease(round)
 	r.noteLease()
 }
 
@@ -115,7 +123,7 @@ func (r *Replica) tickReads(sink Sink) {
 		return
 	}
 	if r.leader {
-		r.ask(r.askedWall, sink)
+		r.ask(r.asked, sink)
 		return
 	}
 	stale := 0
@@ -127,7 +135,7 @@ func (r *Replica) tickReads(sink Sink) {
 	}
 	r.answer(stale, false)
 	r.unask()
-	r.ask(r.askedWall, sink)
+	r.ask(r.asked, sink)
 }
 
 // AnswerReads answers the reads that wait for what was proposed before them, without that: it can not be appended at the

@@ -103,6 +103,10 @@ type Config struct {
 	ElectionTicks int
 	// Pin gives the election timeout, in ticks, of a term and a role. Nil lets Raft draw it.
 	Pin func(term uint64, role Role) int
+	// LeaseNanos, when it is not 0, is how long after the beginning of a round a leader answers reads without another one,
+	// as long as Leases, if there is one, agrees. It is less than an election timeout; see lease.go for what it trusts.
+	LeaseNanos int64
+	Leases     func() bool
 	// LogTailBytes bounds the applied entries that are kept for followers; 0 means LogTailBytesDefault.
 	LogTailBytes int
 	// Plant holds deliberate faults for the simulator; empty in production.
@@ -183,6 +187,7 @@ type Replica struct {
 	token   uint64
 	time    int64 // of the newest proposed batch
 	asking
+	lease lease
 
 	taken, saved snapshot // the newest checkpoint under way, and the newest durable one
 	tail         tail

@@ -74,6 +74,12 @@ func (p *Plan) cluster(r *keyed.Rand, nodes int) {
 			c.DriftsPPM = append(c.DriftsPPM, int64(r.Between(-200_000, 200_000)))
 		}
 	}
+	if r.Chance(200) {
+		c.ReadLease = true // it trusts that clocks differ by less than a tenth
+		for i := range c.DriftsPPM {
+			c.DriftsPPM[i] /= 4
+		}
+	}
 	for i := range p.Streams {
 		p.Streams[i].Replicas = keyed.Pick(r, 1, 3, 3, 3, nodes)
 	}

@@ -100,6 +100,8 @@ type Cluster struct {
 	Ordered bool `json:"ordered,omitempty"`
 	// DriftsPPM are how much faster than true time the monotone clocks of the servers run, in millionths.
 	DriftsPPM []int64 `json:"drifts_ppm,omitempty"`
+	// ReadLease has leaders answer reads under leases.
+	ReadLease bool `json:"read_lease,omitempty"`
 }
 
 // Net holds the knobs of the connections.

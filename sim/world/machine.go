@@ -185,7 +185,7 @@ func (m *machine) config() node.Config {
 			JetStream: engine.JetStream{
 				Enabled: true, StoreDir: Dir, Limits: limits, Strict: true,
 				CacheBytes: w.plan.Node.CacheBytes, CheckpointBytes: w.plan.Node.CheckpointBytes,
-				BlockBytes: w.plan.Node.BlockBytes,
+				BlockBytes: w.plan.Node.BlockBytes, ReadLease: w.plan.Cluster.ReadLease,
 			},
 			Seed:   w.key.Draw("node", m.life()),
 			Boot:   uint64(m.gen),

@@ -32,6 +32,8 @@ type Hello struct {
 	Tags []string `json:"tags,omitempty"`
 	// JetStream says that it has streams.
 	JetStream bool `json:"jetstream,omitempty"`
+	// ReadLease says that its replicas keep the promises that leases rest on.
+	ReadLease bool `json:"read_lease,omitempty"`
 	// Domain is its JetStream domain.
 	Domain string `json:"domain,omitempty"`
 	// Catalog identifies the catalog that it holds a replica of, 0 without one: the id of the server that founded it.

@@ -94,7 +94,7 @@ func jetStream(j *config.JetStream, dir string) engine.JetStream {
 		Strict:   j.Strict,
 		Domain:   j.Domain,
 
-		UniqueTag: j.UniqueTag,
+		UniqueTag: j.UniqueTag, ReadLease: j.ReadLease,
 		Limits: jsapi.Limits{
 			DuplicateWindow:     time.Duration(j.Limits.DuplicateWindowNanos),
 			ServerMaxAckPending: int(max(j.Limits.MaxAckPending, 0)),
