@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"weir/node/event"
@@ -92,7 +93,7 @@ func why(err error) string {
 	switch {
 	case errors.Is(err, errEnding):
 		return "Server Shutdown"
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET):
 		return "closed by the other server"
 	}
 	return err.Error()
