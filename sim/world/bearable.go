@@ -12,6 +12,9 @@ import (
 // that it may be a voter of still has a majority of voters whose disks are whole. What a replica knew of its membership
 // last counts, and if replicas differ, all of it.
 func (w *World) bearable(m *machine) bool {
+	if !w.founded() {
+		return false
+	}
 	for _, other := range w.machines {
 		if other.node != nil && other.changing() {
 			return false // The membership that counts is about to be another one.
@@ -25,6 +28,21 @@ func (w *World) bearable(m *machine) bool {
 		}
 	}
 	return true
+}
+
+// founded says whether all servers that found the cluster are voters of the catalog: before that none may be missing.
+func (w *World) founded() bool {
+	at := w.leaderOf(catalogGroup)
+	if at < 0 {
+		return false
+	}
+	voters := 0
+	for _, m := range w.inspector.seen[at][catalogGroup].members {
+		if !m.Learner {
+			voters++
+		}
+	}
+	return voters >= w.plan.Nodes
 }
 
 func (w *World) majorityWithout(members []replica.Member, m *machine) bool {

@@ -24,23 +24,17 @@ type seen struct {
 	members []replica.Member
 }
 
-// copiesDue is an entry whose copies are to be counted at the end of the step in which it was applied first.
-type copiesDue struct {
-	at     applied
-	term   uint64
-	before []replica.Member
-}
-
 // inspector watches every replica of every server, step by step.
 type inspector struct {
 	leaders map[lead]int // the machine
 	newest  map[wal.GroupID]lead
 	seen    []map[wal.GroupID]*seen // by machine
-	due     []copiesDue
+	due     []applied               // entries applied first in this step
+	commits map[wal.GroupID]uint64  // the highest commit of a leader
 }
 
 func newInspector(machines int) inspector {
-	i := inspector{leaders: map[lead]int{}, newest: map[wal.GroupID]lead{}, seen: make([]map[wal.GroupID]*seen, machines)}
+	i := inspector{leaders: map[lead]int{}, commits: map[wal.GroupID]uint64{}, newest: map[wal.GroupID]lead{}, seen: make([]map[wal.GroupID]*seen, machines)}
 	for k := range i.seen {
 		i.seen[k] = map[wal.GroupID]*seen{}
 	}
@@ -94,9 +88,17 @@ func (w *World) inspectReplica(m *machine, r *replica.Replica, s *seen) {
 	if leads {
 		w.oneChange(m, r)
 	}
-	for i := range w.inspector.due {
-		if d := &w.inspector.due[i]; d.at.group == group {
-			w.countCopies(d, r.Members())
+	switch {
+	case leads && r.Commit() > s.commit:
+		w.countCopies(m, r, s.members)
+	case s.leader:
+		// It committed, and left its office in the same step.
+		w.inspector.commits[group] = max(w.inspector.commits[group], r.Commit())
+	}
+	for _, at := range w.inspector.due {
+		if at.group == group && at.index > w.inspector.commits[group] {
+			w.violate("applied-before-commit", "group %d: node %d applies entry %d, no leader has committed more than %d",
+				group, m.index, at.index, w.inspector.commits[group])
 		}
 	}
 	s.term, s.commit, s.leader, s.members = term, r.Commit(), leads, r.Members()
@@ -140,38 +142,38 @@ func (w *World) oneChange(m *machine, r *replica.Replica) {
 	}
 }
 
-// members is what a machine knew of the membership of a group after the step before.
-func (w *World) members(m *machine, group wal.GroupID) []replica.Member {
-	if s := w.inspector.seen[m.index][group]; s != nil && s.gen == m.gen {
-		return s.members
+// countCopies checks that a majority of the voters has an entry on disk when the leader commits it. The step may have
+// changed the membership: one of the two, before and after, has to have the majority. A change counts for the leader from
+// when it has applied it.
+func (w *World) countCopies(m *machine, r *replica.Replica, before []replica.Member) {
+	at := applied{r.Group(), r.Commit()}
+	w.inspector.commits[at.group] = max(w.inspector.commits[at.group], at.index)
+	e := m.ledger(at.group).at(at.index)
+	if e == nil {
+		return
 	}
-	return nil
-}
-
-// countCopies checks that a majority of the voters has an entry on disk when the first replica applies it. The step may
-// have changed the membership: one of the two, before and after, has to have the majority.
-func (w *World) countCopies(d *copiesDue, now []replica.Member) {
-	copies, voters := w.copies(d, now)
+	copies, voters := w.copies(at, e.term, r.Members())
 	if copies > voters/2 {
 		return
 	}
-	if before, of := w.copies(d, d.before); before > of/2 && of > 0 {
+	if copies, voters := w.copies(at, e.term, before); copies > voters/2 {
 		return
 	}
-	w.violate("applied-before-durable", "group %d: entry %d of term %d is applied with %d copies on disk, the voters are %d:%s",
-		d.at.group, d.at.index, d.term, copies, voters, w.accounts(d, now))
+	w.violate("committed-before-durable", "group %d: node %d commits entry %d of term %d with %d copies on disk, the voters are %d:%s",
+		at.group, m.index, at.index, e.term, copies, voters, w.accounts(at, r.Members()))
 }
 
 // accounts describes what is known of the copies of an entry.
-func (w *World) accounts(d *copiesDue, members []replica.Member) string {
+func (w *World) accounts(at applied, members []replica.Member) string {
 	text := ""
 	for i := range members {
-		at := w.servers[serverID(members[i].Server)]
-		l := w.ledgers.logs[ledgerKey{at, w.disks[serverID(members[i].Server)], d.at.group}]
-		text += fmt.Sprintf(" [node %d, learner %v", at, members[i].Learner)
+		id := serverID(members[i].Server)
+		node := w.servers[id]
+		l := w.ledgers.logs[ledgerKey{node, w.disks[id], at.group}]
+		text += fmt.Sprintf(" [node %d, learner %v", node, members[i].Learner)
 		if l != nil {
 			text += fmt.Sprintf(", base %d, %d entries", l.base, len(l.entries))
-			if e := l.at(d.at.index); e != nil {
+			if e := l.at(at.index); e != nil {
 				text += fmt.Sprintf(", there with term %d, synced %v", e.term, e.synced)
 			}
 		}
@@ -180,16 +182,16 @@ func (w *World) accounts(d *copiesDue, members []replica.Member) string {
 	return text
 }
 
-func (w *World) copies(d *copiesDue, members []replica.Member) (copies, voters int) {
+// copies counts the voters, and those of them that have an entry on disk. A disk that was emptied counts: what it had told
+// others may arrive after its end.
+func (w *World) copies(at applied, term uint64, members []replica.Member) (copies, voters int) {
 	for i := range members {
 		if members[i].Learner {
 			continue
 		}
 		voters++
-		// A disk that was emptied counts: what it had told others may arrive after its end.
-		at := w.servers[serverID(members[i].Server)]
-		l := w.ledgers.logs[ledgerKey{at, w.disks[serverID(members[i].Server)], d.at.group}]
-		if l != nil && l.holds(d.at.index, d.term) {
+		id := serverID(members[i].Server)
+		if l := w.ledgers.logs[ledgerKey{w.servers[id], w.disks[id], at.group}]; l != nil && l.holds(at.index, term) {
 			copies++
 		}
 	}

@@ -224,8 +224,8 @@ func (m *machine) synced(op *event.Op) {
 	}
 }
 
-// appliedEntry accounts for an entry that a replica applied: at one index every replica applies the same one, and a
-// majority has it on disk by then.
+// appliedEntry accounts for an entry that a replica applied: at one index every replica applies the same one, after a
+// leader has committed it.
 func (m *machine) appliedEntry(at applied) {
 	all := &m.w.ledgers
 	e := m.ledger(at.group).at(at.index)
@@ -236,7 +236,7 @@ func (m *machine) appliedEntry(at applied) {
 	if !ok {
 		all.committed[at] = committedEntry{e.term, e.sum, m.index}
 		all.newest[at.group] = max(all.newest[at.group], at.index)
-		m.w.inspector.due = append(m.w.inspector.due, copiesDue{at, e.term, m.w.members(m, at.group)})
+		m.w.inspector.due = append(m.w.inspector.due, at)
 		return
 	}
 	if known.term != e.term || known.sum != e.sum {

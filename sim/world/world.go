@@ -166,10 +166,11 @@ func (w *World) Heal() {
 	}
 }
 
-// Retire ends servers for good: bit i is the i-th. The others have to do without them from now on.
+// Retire ends servers for good, those that a cluster is promised to bear the loss of: bit i is the i-th. The others have to
+// do without them from now on.
 func (w *World) Retire(nodes uint64) {
 	for i, m := range w.machines {
-		if nodes>>i&1 == 1 {
+		if nodes>>i&1 == 1 && w.bearable(m) {
 			m.retire()
 		}
 	}
