@@ -180,3 +180,28 @@ func TestThreeServersFoundOneCatalogAndReplicateAStream(t *testing.T) {
 		t.Fatalf("info: %s", got)
 	}
 }
+
+func TestSessionEndsWithTheFirstFrameThatIsNone(t *testing.T) {
+	c := newCluster(t, 2)
+	r := c.rigs[0]
+	var closed bool
+	r.peers = func(out []event.PeerOut) {
+		for _, o := range out {
+			closed = closed || o.Close && o.To == 102
+		}
+	}
+	whole := peerwire.Append(nil, &peerwire.Frame{Kind: peerwire.Interest, Account: []byte("$G"), Subject: []byte("after"), Count: 1})
+	broken := peerwire.Append(nil, &peerwire.Frame{Kind: peerwire.Ping, Token: 7})
+	broken[len(broken)-1] ^= 1
+	r.node.Step(event.Input{Kind: event.FromPeer, Peer: 102, Frames: append(broken, whole...)})
+	if !closed {
+		t.Fatal("the session goes on behind a damaged frame")
+	}
+	r.node.Step(event.Input{Kind: event.FromPeer, Peer: 102, Frames: whole})
+	r.open(1, `"headers":true,"no_responders":true`)
+	r.send(1, "SUB answers 1\r\n")
+	r.pub(1, "after", "answers", "")
+	if got := r.read(1); !strings.Contains(got, "503") {
+		t.Fatalf("what came behind the damaged frame counts: %q", got)
+	}
+}

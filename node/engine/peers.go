@@ -22,6 +22,8 @@ type peer struct {
 	heard int64
 	// silent says that nothing has come for so long that groups which it leads no longer rest.
 	silent bool
+	// untrusted says that a frame was not what it should be: the session is to end, and nothing more of it counts.
+	untrusted bool
 	// foreign says that the operator was told that the server has another catalog.
 	foreign bool
 }
@@ -129,19 +131,19 @@ func (e *Engine) flushPeers(out *event.Outputs) {
 	for i, p := range e.peersOut {
 		e.peersOut[i] = nil
 		p.ready = false
-		if len(p.frames) > 0 && e.peerOf[p.id] == p {
-			out.Peers = append(out.Peers, event.PeerOut{To: p.id, Frames: p.frames})
+		if (len(p.frames) > 0 || p.untrusted) && e.peerOf[p.id] == p {
+			out.Peers = append(out.Peers, event.PeerOut{To: p.id, Frames: p.frames, Close: p.untrusted})
 		}
 		p.frames = nil
 	}
 	e.peersOut = e.peersOut[:0]
 }
 
-// fromPeer takes frames of a session. A frame that is damaged ends what the step takes of them: the sender's next
-// session begins anew.
+// fromPeer takes frames of a session. One that is not what it should be ends the session: what came behind it in order
+// would build on a gap. The next session begins anew.
 func (e *Engine) fromPeer(in *event.Input) {
 	p := e.peerOf[in.Peer]
-	if p == nil {
+	if p == nil || p.untrusted {
 		return
 	}
 	e.hear(p)
@@ -156,7 +158,9 @@ func (e *Engine) fromPeer(in *event.Input) {
 			err = e.take(p, &e.frame)
 		}
 		if err != nil {
-			e.logf(event.Error, fmt.Sprintf("Frames of server %q are dropped: %v", p.hello.Name, err))
+			e.logf(event.Error, fmt.Sprintf("The session with server %q ends: %v", p.hello.Name, err))
+			p.untrusted = true
+			e.toPeer(p.id)
 			return
 		}
 		if e.peerOf[p.id] != p {

@@ -118,6 +118,8 @@ type PeerOut struct {
 	To ServerID
 	// Frames are whole frames, one after the other, in the order of their sending. The receiver owns them.
 	Frames []byte
+	// Close asks to end the session: what came in it is not to be trusted.
+	Close bool
 }
 
 // Level is the severity of a log line.

@@ -99,6 +99,9 @@ func why(err error) string {
 	return err.Error()
 }
 
+// errUntrusted is why a session ends whose frames are not what they should be.
+var errUntrusted = errors.New("it sent what is not the protocol")
+
 // SendPeers queues frames for other servers; they are flushed after the step. Without a session they are lost, as the
 // engine expects.
 func (n *network) SendPeers(out []event.PeerOut) {
@@ -109,6 +112,9 @@ func (n *network) SendPeers(out []event.PeerOut) {
 		if s := n.links.sessions[out[i].To]; s != nil {
 			s.conn.Queue(out[i].Frames)
 			n.links.touched = append(n.links.touched, s.conn)
+			if out[i].Close {
+				go s.conn.Close(errUntrusted)
+			}
 		}
 	}
 }

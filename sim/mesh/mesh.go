@@ -191,6 +191,13 @@ func (m *Mesh) Reset(node int) {
 	}
 }
 
+// End breaks the session of a server with another one.
+func (m *Mesh) End(node, peer int) {
+	if id := m.current[m.at(node, peer)]; id != 0 {
+		m.kill(m.sessions[id], "ended")
+	}
+}
+
 // dial has a pair try for a session at a time, unless it does already.
 func (m *Mesh) dial(a, b int, at int64) {
 	a, b = min(a, b), max(a, b)

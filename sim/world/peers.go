@@ -16,6 +16,9 @@ func (n *network) SendPeers(out []event.PeerOut) {
 		if to, known := m.w.servers[o.To]; known && m.w.mesh != nil {
 			m.w.trace.Add(trace.ToPeer, m.life(), uint64(to), o.Frames)
 			m.w.mesh.Send(m.index, to, o.To, o.Frames)
+			if o.Close {
+				m.w.mesh.End(m.index, to)
+			}
 		}
 		m.recycle(o.Frames)
 	}
