@@ -13,40 +13,44 @@ import (
 
 // The bounds of faults that ask instead of breaking.
 const (
-	// scaleMax is how long a change of replicas may take while everything else works.
-	scaleMax = 30 * time.Second
+	// scaleMax is how long a change of replicas may take while other things break, mendMax how long it may take until
+	// what was destroyed on one server is whole again, while nothing else breaks.
+	scaleMax = 60 * time.Second
+	mendMax  = 60 * time.Second
 	// flapEvery is the time between two changes of a link that flaps.
 	flapEvery = 300 * time.Millisecond
 )
 
 // kinds are all kinds of faults.
 var kinds = []kind{
-	{"kill", 10, 1, func(n *nemesis, f fault) (string, func() error, error) { return n.kill(n.some(f, 1)) }},
-	{"kill-leader", 12, 1, func(n *nemesis, f fault) (string, func() error, error) { return n.kill([]int{n.leader(f)}) }},
-	{"kill-two", 4, 3, func(n *nemesis, f fault) (string, func() error, error) { return n.kill(n.some(f, 2)) }},
-	{"kill-all", 4, 1, func(n *nemesis, f fault) (string, func() error, error) {
+	{"kill", 10, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.kill(n.some(f, 1)) }},
+	{"kill-leader", 12, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.kill([]int{n.leader(f)}) }},
+	{"kill-two", 4, 3, false, func(n *nemesis, f fault) (string, func() error, error) { return n.kill(n.some(f, 2)) }},
+	{"kill-all", 4, 1, false, func(n *nemesis, f fault) (string, func() error, error) {
 		return n.kill(n.some(f, n.run.options.Nodes))
 	}},
-	{"restart", 5, 1, (*nemesis).restart},
-	{"pause", 6, 1, func(n *nemesis, f fault) (string, func() error, error) { return n.pause(n.some(f, 1)) }},
-	{"pause-leader", 8, 1, func(n *nemesis, f fault) (string, func() error, error) { return n.pause([]int{n.leader(f)}) }},
-	{"isolate", 6, 2, func(n *nemesis, f fault) (string, func() error, error) { return n.apartFrom(n.some(f, 1)) }},
-	{"isolate-leader", 10, 2, func(n *nemesis, f fault) (string, func() error, error) { return n.apartFrom([]int{n.leader(f)}) }},
-	{"split", 4, 4, func(n *nemesis, f fault) (string, func() error, error) {
+	{"restart", 5, 1, false, (*nemesis).restart},
+	{"pause", 6, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.pause(n.some(f, 1)) }},
+	{"pause-leader", 8, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.pause([]int{n.leader(f)}) }},
+	{"isolate", 6, 2, false, func(n *nemesis, f fault) (string, func() error, error) { return n.apartFrom(n.some(f, 1)) }},
+	{"isolate-leader", 10, 2, false, func(n *nemesis, f fault) (string, func() error, error) { return n.apartFrom([]int{n.leader(f)}) }},
+	{"split", 4, 4, false, func(n *nemesis, f fault) (string, func() error, error) {
 		return n.apartFrom(n.some(f, n.run.options.Nodes/2))
 	}},
-	{"shatter", 3, 3, (*nemesis).shatter},
-	{"bridge", 6, 3, (*nemesis).bridge},
-	{"one-way", 6, 2, (*nemesis).oneWay},
-	{"mute-leader", 5, 2, func(n *nemesis, f fault) (string, func() error, error) { return n.deaf(n.leader(f), false) }},
-	{"deaf-leader", 5, 2, func(n *nemesis, f fault) (string, func() error, error) { return n.deaf(n.leader(f), true) }},
-	{"flap", 5, 2, (*nemesis).flap},
-	{"unplug", 5, 2, (*nemesis).pull},
-	{"slow", 4, 2, (*nemesis).slowDown},
-	{"step-down", 8, 2, (*nemesis).stepDown},
-	{"meta-step-down", 4, 2, (*nemesis).metaStepDown},
-	{"consumer-step-down", 3, 2, (*nemesis).consumerStepDown},
-	{"scale", 5, 3, (*nemesis).scale},
+	{"shatter", 3, 3, false, (*nemesis).shatter},
+	{"bridge", 6, 3, false, (*nemesis).bridge},
+	{"one-way", 6, 2, false, (*nemesis).oneWay},
+	{"mute-leader", 5, 2, false, func(n *nemesis, f fault) (string, func() error, error) { return n.deaf(n.leader(f), false) }},
+	{"deaf-leader", 5, 2, false, func(n *nemesis, f fault) (string, func() error, error) { return n.deaf(n.leader(f), true) }},
+	{"flap", 5, 2, false, (*nemesis).flap},
+	{"unplug", 5, 2, false, (*nemesis).pull},
+	{"slow", 4, 2, false, (*nemesis).slowDown},
+	{"step-down", 8, 2, true, (*nemesis).stepDown},
+	{"meta-step-down", 4, 2, true, (*nemesis).metaStepDown},
+	{"consumer-step-down", 3, 2, true, (*nemesis).consumerStepDown},
+	{"wipe", 3, 3, false, (*nemesis).wipe},
+	{"rot", 3, 3, false, (*nemesis).rot},
+	{"scale", 5, 3, true, (*nemesis).scale},
 }
 
 // kill ends processes at once and starts them again.
@@ -233,10 +237,14 @@ func (n *nemesis) metaStepDown(fault) (string, func() error, error) {
 // scale takes the main stream down to one replica and back to three, under load.
 func (n *nemesis) scale(f fault) (string, func() error, error) {
 	what := mainStream + " to 1 replica and back"
-	if err := n.replicas(1); err != nil {
-		return what, func() error { return n.replicas(3) }, err
+	n.whole.Lock()
+	n.run.outages.excuse(n.run.log.now(), true)
+	back := func() error {
+		defer n.whole.Unlock()
+		defer func() { n.run.outages.excuse(n.run.log.now(), false) }()
+		return n.replicas(3)
 	}
-	return what, func() error { return n.replicas(3) }, nil
+	return what, back, n.replicas(1)
 }
 
 // replicas changes how many replicas the main stream has and waits until all are there.

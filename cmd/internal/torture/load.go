@@ -138,7 +138,8 @@ func (l *load) start() {
 // smallStream is a stream of a few hundred operations, few enough to search all their orders.
 type smallStream struct {
 	target
-	rules check.Rules
+	rules    check.Rules
+	replicas int
 }
 
 // Bounds of small streams.
@@ -166,9 +167,10 @@ func (c *client) smallStreams(l *load) {
 			s.rules.MaxMsgsPerSubject = 3
 		}
 		replicas := min(3, c.run.options.Nodes)
-		if c.rng.IntN(5) == 0 {
-			replicas = 1
+		if c.rng.IntN(5) == 0 && !c.run.options.wants("wipe") && !c.run.options.wants("rot") {
+			replicas = 1 // nothing destroys the only one
 		}
+		s.replicas = replicas
 		err := until(l.work, func(ctx context.Context) error {
 			_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
 				Name: s.name, Subjects: []string{s.prefix + ".>"}, Replicas: replicas, Duplicates: duplicateWindow, AllowDirect: true,

@@ -27,6 +27,8 @@ type kind struct {
 	weight int
 	// nodes is how many servers a cluster needs for it.
 	nodes int
+	// asks says that it breaks nothing but asks the cluster for something, so that it may happen while something is broken.
+	asks bool
 	// begin lets it happen, says to whom, and returns what ends it.
 	begin func(n *nemesis, f fault) (what string, end func() error, err error)
 }
@@ -38,35 +40,60 @@ type event struct {
 	Error      string `json:",omitempty"`
 }
 
-// nemesis breaks things by a schedule and mends them again.
+// schedule draws faults.
+type schedule struct {
+	rng         *rand.Rand
+	kinds       []kind
+	weight      int
+	quiet, hold time.Duration
+}
+
+// nemesis breaks things by one schedule and mends them again, and asks the cluster for things by another.
 type nemesis struct {
 	run    *run
-	rng    *rand.Rand
-	kinds  []kind
-	weight int
+	breaks schedule
+	asks   schedule
 	client *client // of the application's account
 	system *nats.Conn
+	// whole is held by what destroys a replica until it is whole again, and by what leaves a stream with so few replicas
+	// that it would not survive that.
+	whole sync.Mutex
 
 	mu     sync.Mutex
 	events []event
-	cuts   map[[2]int]bool
-	apart  map[int]bool // unplugged
-	slows  map[int]bool
+	// What is broken: only what breaks things looks at it.
+	cuts  map[[2]int]bool
+	apart map[int]bool // unplugged
+	slows map[int]bool
 }
 
 func newNemesis(r *run) *nemesis {
 	n := &nemesis{
-		run: r, rng: rand.New(rand.NewPCG(r.options.Seed, 0x6e656d65736973)), client: r.newClient("nemesis", 0),
-		cuts: map[[2]int]bool{}, apart: map[int]bool{}, slows: map[int]bool{},
+		run: r, client: r.newClient("nemesis", 0), cuts: map[[2]int]bool{}, apart: map[int]bool{}, slows: map[int]bool{},
 	}
+	o := &r.options
+	n.breaks = schedule{rng: rand.New(rand.NewPCG(o.Seed, 1)), quiet: o.Quiet, hold: o.Hold}
+	n.asks = schedule{rng: rand.New(rand.NewPCG(o.Seed, 2)), quiet: askEvery * o.Quiet, hold: o.Hold}
 	for _, k := range kinds {
-		wanted := len(r.options.Faults) == 0 || slices.Contains(r.options.Faults, k.name)
-		if wanted && k.nodes <= r.options.Nodes {
-			n.kinds = append(n.kinds, k)
-			n.weight += k.weight
+		if !o.wants(k.name) || k.nodes > o.Nodes {
+			continue
 		}
+		s := &n.breaks
+		if k.asks {
+			s = &n.asks
+		}
+		s.kinds = append(s.kinds, k)
+		s.weight += k.weight
 	}
 	return n
+}
+
+// askEvery is how much rarer the cluster is asked for something than something breaks.
+const askEvery = 3
+
+// wants says whether a kind of faults is to happen.
+func (o *Options) wants(kind string) bool {
+	return len(o.Faults) == 0 || slices.Contains(o.Faults, kind)
 }
 
 // Kinds are the names of all kinds of faults.
@@ -79,11 +106,11 @@ func Kinds() []string {
 }
 
 // draw makes up the next fault.
-func (n *nemesis) draw() (kind, fault) {
-	roll := n.rng.IntN(n.weight)
-	spread := func(mean time.Duration) time.Duration { return mean/2 + time.Duration(n.rng.Int64N(int64(mean)+1)) }
-	f := fault{quiet: spread(n.run.options.Quiet), hold: spread(n.run.options.Hold), at: n.rng.Uint64()}
-	for _, k := range n.kinds {
+func (s *schedule) draw() (kind, fault) {
+	roll := s.rng.IntN(s.weight)
+	spread := func(mean time.Duration) time.Duration { return mean/2 + time.Duration(s.rng.Int64N(int64(mean)+1)) }
+	f := fault{quiet: spread(s.quiet), hold: spread(s.hold), at: s.rng.Uint64()}
+	for _, k := range s.kinds {
 		if roll -= k.weight; roll < 0 {
 			f.kind = k.name
 			return k, f
@@ -92,7 +119,7 @@ func (n *nemesis) draw() (kind, fault) {
 	panic("torture: the weights do not add up")
 }
 
-// torture lets faults happen, one at a time, until the time is over.
+// torture lets faults happen until the time is over: what breaks things one at a time, and beside it what asks.
 func (n *nemesis) torture(ctx context.Context, d time.Duration) {
 	over, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -100,32 +127,48 @@ func (n *nemesis) torture(ctx context.Context, d time.Duration) {
 		n.run.wrong("nemesis: %v", err)
 	}
 	n.run.outages.change(n.run.log.now(), true, "nothing")
-	for n.weight > 0 && over.Err() == nil {
-		k, f := n.draw()
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for n.asks.weight > 0 {
+			k, f := n.asks.draw()
+			if !wait(over, f.quiet) {
+				return
+			}
+			n.one(over, k, f)
+		}
+	})
+	for n.breaks.weight > 0 {
+		k, f := n.breaks.draw()
 		if !wait(over, f.quiet) {
-			return
+			break
 		}
 		n.revive()
 		n.one(over, k, f)
 	}
-	wait(over, d)
+	<-over.Done()
+	asking.Wait()
 }
 
 // one lets one fault happen and end.
 func (n *nemesis) one(ctx context.Context, k kind, f fault) {
 	e := event{Kind: k.name, From: n.run.log.now()}
-	n.run.outages.change(e.From, true, k.name)
+	change := func(cause string) {
+		if !k.asks {
+			n.run.outages.change(n.run.log.now(), n.quorum(), cause)
+		}
+	}
+	change(k.name)
 	what, end, err := k.begin(n, f)
 	if errors.Is(err, errUnsupported) {
 		return
 	}
 	e.What = what
-	n.run.outages.change(n.run.log.now(), n.quorum(), k.name)
+	change(k.name)
 	n.run.say("%s %s", k.name, what)
 	if end != nil {
 		wait(ctx, f.hold)
 		err = errors.Join(err, end())
-		n.run.outages.change(n.run.log.now(), n.quorum(), "after "+k.name)
+		change("after " + k.name)
 	}
 	e.To = n.run.log.now()
 	if err != nil {

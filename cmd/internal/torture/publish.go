@@ -202,6 +202,7 @@ type outages struct {
 	quorum  bool  // a majority of the servers is able to work
 	since   int64 // since then
 	cause   string
+	excused bool // a stream may be unavailable although a majority works
 	longest int64
 	during  string
 	byKind  map[string]int64
@@ -219,7 +220,7 @@ func (o *outages) success(at int64) {
 
 // close takes the time from the last success until at as an outage. The lock is held.
 func (o *outages) close(at int64) {
-	if !o.quorum || o.last == 0 {
+	if !o.quorum || o.excused || o.last == 0 {
 		return
 	}
 	gap := at - max(o.last, o.since)
@@ -238,6 +239,14 @@ func (o *outages) change(at int64, quorum bool, cause string) {
 		o.since = at
 	}
 	o.quorum, o.cause = quorum, cause
+}
+
+// excuse notes that from now on an outage is nobody's fault, or is again.
+func (o *outages) excuse(at int64, on bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.close(at)
+	o.excused, o.since = on, at
 }
 
 // errNoAnswer says that a read had no answer that decides.

@@ -54,6 +54,8 @@ func (r *run) expect(ctx context.Context, d time.Duration, what string, try func
 	defer cancel()
 	if err := until(limit, try); err != nil {
 		r.say("it is not so that %s: %v", what, err)
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.late = append(r.late, fmt.Sprintf("not within %v: %s: %v", d, what, err))
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"weir/sim/workload"
@@ -72,11 +73,13 @@ type run struct {
 	log     *recorder
 	outages *outages
 	nemesis *nemesis
+	load    *load
 	report  *Report
 
 	// What was found after the load: read-backs by stream, states of consumers, and what did not happen in time.
 	finals map[string]*workload.Final
 	states []*workload.ConsumerState
+	mu     sync.Mutex // of late
 	late   []string
 }
 
@@ -125,6 +128,7 @@ func (r *run) whole(ctx context.Context) (err error) {
 		return fmt.Errorf("set up the streams: %w\n%s", err, r.cluster.tails())
 	}
 	r.say("the cluster serves after %v", time.Since(r.started).Round(time.Millisecond))
+	r.load = load
 	load.start()
 	r.nemesis = newNemesis(r)
 	stop := r.progress()

@@ -26,8 +26,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is how long anything may take.
-const patience = 30 * time.Second
 
 // freePorts is the first of many ports that are free now.
 func freePorts(t *testing.T) int {
@@ -84,8 +82,12 @@ func TestEqualSeedsDrawEqualFaults(t *testing.T) {
 		r := &run{options: Options{Nodes: 3, Seed: seed, Quiet: time.Second, Hold: time.Second}, log: newRecorder()}
 		n := newNemesis(r)
 		var all []fault
-		for range 50 {
-			k, f := n.draw()
+		for i := range 50 {
+			s := &n.breaks
+			if i%2 == 0 {
+				s = &n.asks
+			}
+			k, f := s.draw()
 			if k.name != f.kind {
 				t.Fatalf("kind %s has the name %s", k.name, f.kind)
 			}
