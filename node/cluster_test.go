@@ -205,3 +205,38 @@ func TestSessionEndsWithTheFirstFrameThatIsNone(t *testing.T) {
 		t.Fatalf("what came behind the damaged frame counts: %q", got)
 	}
 }
+
+func TestLeadershipComesBackToAServerThatWasAway(t *testing.T) {
+	c := newCluster(t, 3)
+	const streams = 6
+	for i := range streams {
+		body := fmt.Sprintf(`{"name":"S%d","subjects":["s%d"],"num_replicas":3,"storage":"file","retention":"limits","discard":"old"}`, i, i)
+		if got := c.request(0, fmt.Sprintf("$JS.API.STREAM.CREATE.S%d", i), body); !strings.Contains(got, `"did_create":true`) {
+			t.Fatalf("create: %s", got)
+		}
+	}
+	led := func(server string) (n int) {
+		for i := range streams {
+			if strings.Contains(c.request(1, fmt.Sprintf("$JS.API.STREAM.INFO.S%d", i), ""), `"leader":"`+server+`"`) {
+				n++
+			}
+		}
+		return n
+	}
+	before := led("n1")
+	if before == 0 {
+		t.Fatal("a server leads nothing of what was placed evenly")
+	}
+	c.kill(0)
+	c.run(40)
+	delete(c.rigs[0].out, 900)
+	c.restart(0)
+	c.run(40)
+	if got := led("n1"); got != 0 {
+		t.Fatalf("the server leads %d streams as soon as it is back", got)
+	}
+	c.run(1500)
+	if got := led("n1"); got == 0 {
+		t.Fatal("the server leads nothing long after it is back")
+	}
+}

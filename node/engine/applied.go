@@ -115,7 +115,7 @@ func (e *Engine) served(g *group) {
 	if g.started {
 		return
 	}
-	g.started = true
+	g.started, g.ledSince = true, e.now.Mono
 	e.noteLeader(g, e.config.Server, g.replica.Term())
 	e.announce(g)
 	if len(g.replica.Members()) > 1 {

@@ -93,6 +93,7 @@ func (e *Engine) tick() {
 	}
 	clear(awake)
 	e.awakeSpare = awake[:0]
+	e.balance()
 	e.foundOrJoin()
 	e.inviteServers()
 	e.replaceFenced()
