@@ -4,7 +4,7 @@
 #   make cluster [NODES=3] [DIR=./data] [ARGS="-D"]      build and run a cluster of several servers on this machine
 #   make test [SEEDS=100]                                vet, staticcheck, all tests, simulated seeds
 #   make check                                           vet, staticcheck and the architecture test alone
-#   make sim [SEEDS=500] [FROM=0]                        simulate seeds
+#   make sim [NODES=3] [SEEDS=500] [FROM=0]              simulate seeds
 #   make torture [DURATION=10m] [NODES=3] [ARGS="--seed 1"]  break a real cluster under load and judge it
 #   make crash [WORKLOADS=1000]                         crash the storage at every disk call of generated workloads
 #   make bench [ARGS="--quick"]                          measure beside the reference server
@@ -42,7 +42,7 @@ test:
 	SEEDS=$(SEEDS) .ci/test
 
 sim: build
-	bin/weir sim --nodes 1 --seeds $(SEEDS) --from $(FROM) $(ARGS)
+	bin/weir sim --nodes $(NODES) --seeds $(SEEDS) --from $(FROM) $(ARGS)
 
 torture: build
 	bin/weir torture --nodes $(NODES) --duration $(DURATION) $(ARGS)
