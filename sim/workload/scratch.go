@@ -65,6 +65,10 @@ func (s *scratch) create() {
 	replicas := max(s.client.load.plan.Streams[0].Replicas, 1)
 	body := fmt.Sprintf(`{"name":%q,"subjects":["%s.>"],"storage":"file","allow_direct":true,"num_replicas":%d}`, s.name, s.name, replicas)
 	s.ask("$JS.API.STREAM.CREATE."+s.name, body, func(a *answer) {
+		if a.Error != nil && a.Error.ErrCode == noPeers {
+			s.client.finished() // there are not enough servers at the moment
+			return
+		}
 		if s.check(a.Error == nil && a.DidCreate && a.State.Messages == 0 && a.State.Last == 0, "create", a) {
 			s.publish()
 		}
@@ -109,6 +113,9 @@ func (s *scratch) remove() {
 		})
 	})
 }
+
+// noPeers is the error code of a stream that can not be placed.
+const noPeers = 10005
 
 // streamNotFound is the error code of a stream that does not exist.
 const streamNotFound = 10059
