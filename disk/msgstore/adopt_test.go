@@ -108,6 +108,38 @@ func TestSuitingBlockIsWhole(t *testing.T) {
 	}
 }
 
+// TestScrubLooksAtWhatIsWritten spoils a message of a block that still grows: it is found, and what is not written yet is
+// not missed.
+func TestScrubLooksAtWhatIsWritten(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	files := NewFiles(fs, "s", Plant{})
+	x := NewIndex(IndexOptions{BlockBytes: 4096})
+	if order, ok := x.TakeScrub(0); ok {
+		t.Fatalf("an empty index orders %+v", order)
+	}
+	fill := func(seq uint64) {
+		x.Append(Msg{Seq: seq, Subject: []byte("s"), Payload: bytes.Repeat([]byte{byte(seq)}, 50)})
+	}
+	fill(1)
+	if order, ok := x.TakeScrub(0); ok {
+		t.Fatalf("nothing is written, and it orders %+v", order)
+	}
+	fill(2)
+	must(t, files.Write(x.TakeWrites(nil)))
+	fill(3)
+	order, ok := x.TakeScrub(0)
+	if !ok {
+		t.Fatal("a block that grows is not verified")
+	}
+	must(t, files.Scrub(&order))
+	loc, _ := x.Lookup(2)
+	must(t, files.Sync())
+	must(t, fs.Damage("s/"+FileName(loc.Block), memfs.RotBit, int64(loc.Offset)+40))
+	if err := files.Scrub(&order); !errors.Is(err, ErrCorrupt) {
+		t.Fatalf("the damage was not found: %v", err)
+	}
+}
+
 // TestEraseClearsBothPlaces erases a message just after a block was copied, by its old place and by its new one.
 func TestEraseClearsBothPlaces(t *testing.T) {
 	secret := bytes.Repeat([]byte{50}, 50)

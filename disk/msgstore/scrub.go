@@ -1,6 +1,9 @@
 package msgstore
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Scrub orders the bytes of a block to be verified. The zero Scrub is about no block.
 type Scrub struct {
@@ -12,22 +15,26 @@ type Scrub struct {
 	living table
 }
 
-// TakeScrub returns an order to verify the next block behind the given one that is wholly in its file, in ascending order
-// of ids; false when there is none. 0 asks for the first.
+// TakeScrub returns an order to verify what was handed out to be written of the next block behind the given one, in
+// ascending order of ids; false when there is none. 0 asks for the first.
 func (x *Index) TakeScrub(after BlockID) (Scrub, bool) {
 	if x.options.Volatile {
 		return Scrub{}, false
 	}
 	var next *block
 	for _, b := range x.blocks {
-		if b.id > after && b.sealed && !b.unwritten() && (next == nil || b.id < next.id) {
+		if b.id > after && b.written > 0 && (next == nil || b.id < next.id) {
 			next = b
 		}
 	}
 	if next == nil {
 		return Scrub{}, false
 	}
-	return Scrub{Block: next.id, Size: next.size, living: next.livingOnly()}, true
+	// Writes hand out whole messages, and are carried out before what is ordered after them.
+	order := Scrub{Block: next.id, Size: min(next.size, next.written), living: next.livingOnly()}
+	n, _ := slices.BinarySearch(order.living.places, uint32(order.Size))
+	order.living.places, order.living.seqs = order.living.places[:n], order.living.seqs[:n]
+	return order, true
 }
 
 // Scrub verifies the messages of a block that were there when the order was made. The error wraps ErrCorrupt when one is

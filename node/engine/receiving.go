@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,6 +34,7 @@ type receiving struct {
 	// asked counts the pieces that are on their way, staging those that are being written.
 	asked, staging int
 	failures       int
+	damaged        bool // what came was not what the manifest says
 	installing     bool
 	until          int64
 }
@@ -86,6 +88,10 @@ func (e *Engine) transferFrame(p *peer, f *peerwire.Frame) error {
 	case peerwire.SnapEnd:
 		if s := e.sendingTo(g, p.id); s != nil {
 			e.endSending(s, f.Flag)
+			if string(f.Text) == string(textDamaged) {
+				e.logf(event.Warn, fmt.Sprintf("Server %q finds the snapshot of %s damaged, it is verified", p.hello.Name, e.describe(g)))
+				e.suspectDamage(g)
+			}
 			return nil
 		}
 		if r := e.receivingFrom(g, p.id); r != nil && !r.installing && !f.Flag {
@@ -209,12 +215,17 @@ func (e *Engine) failReceiving(r *receiving, err error) {
 		return
 	}
 	e.logf(event.Error, fmt.Sprintf("A snapshot of %s can not be taken over: %v", e.describe(r.group), err))
+	r.damaged = errors.Is(err, snapshot.ErrCorrupt)
 	e.endReceiving(r)
 }
 
 func (e *Engine) endReceiving(r *receiving) {
 	e.receivings = slices.DeleteFunc(e.receivings, func(o *receiving) bool { return o == r })
-	e.sendFrame(r.from, &peerwire.Frame{Kind: peerwire.SnapEnd, Group: uint64(r.group.id), Token: r.pin})
+	f := peerwire.Frame{Kind: peerwire.SnapEnd, Group: uint64(r.group.id), Token: r.pin}
+	if r.damaged {
+		f.Text = textDamaged
+	}
+	e.sendFrame(r.from, &f)
 	r.group.installing = false
 }
 

@@ -18,6 +18,7 @@ type scrubbing struct {
 	scrubGroup wal.GroupID      // whose blocks are next
 	scrubAfter msgstore.BlockID // the block that was verified last
 	scrubs     map[event.Ticket]*group
+	suspect    *group // it is verified without pauses, because somebody says that it is damaged
 }
 
 // armScrub sets the timer of the next block.
@@ -25,8 +26,23 @@ func (e *Engine) armScrub() {
 	e.timers.push(timer{at: e.now.Mono + scrubNanos, kind: scrubTimer})
 }
 
-// scrub orders the next block, or the checkpoint of the next group, to be verified.
+// scrub orders the next block, or the checkpoint of the next group, to be verified, and sets the timer of the one after
+// that.
 func (e *Engine) scrub() {
+	e.scrubNext()
+	e.armScrub()
+}
+
+// suspectDamage verifies a group at once, from its first block on.
+func (e *Engine) suspectDamage(g *group) {
+	if e.suspect != nil || g.damaged != nil || !g.durable() {
+		return
+	}
+	e.suspect, e.scrubGroup, e.scrubAfter = g, g.id, 0
+	e.scrubNext()
+}
+
+func (e *Engine) scrubNext() {
 	if g := e.nextToScrub(); g != nil && len(e.scrubs) == 0 {
 		var order msgstore.Scrub
 		ok := false
@@ -45,7 +61,6 @@ func (e *Engine) scrub() {
 			Kind: event.Scrub, Ticket: ticket, Group: g.id, Snapshot: event.Snapshot{Scrub: order},
 		})
 	}
-	e.armScrub()
 }
 
 // nextToScrub is the group with the lowest id from scrubGroup on; after the last one it begins again.
@@ -75,6 +90,13 @@ func (e *Engine) nextToScrub() *group {
 func (e *Engine) scrubbed(c *event.Completion) {
 	g := e.scrubs[c.Ticket]
 	delete(e.scrubs, c.Ticket)
+	if e.suspect != nil {
+		if e.scrubGroup != e.suspect.id {
+			e.suspect = nil
+		} else {
+			e.scrubNext()
+		}
+	}
 	if g == nil || e.groups[g.id] != g || g.replica == nil || !errors.Is(c.Err, wal.ErrCorrupt) {
 		return
 	}

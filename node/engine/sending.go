@@ -48,6 +48,9 @@ var (
 	textPart     = []byte("part")
 )
 
+// textDamaged is the reason of a receiver for not taking a snapshot: what comes does not hold what the manifest says.
+var textDamaged = []byte("damaged")
+
 // transfers is the snapshots on their way.
 type transfers struct {
 	sendings   []*sending
