@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -226,12 +227,67 @@ func TestSignalsEndTheServerInOrder(t *testing.T) {
 	}
 }
 
-func TestReloadIsRefusedInTheLog(t *testing.T) {
+func TestReloadNeedsAFile(t *testing.T) {
 	s := startServer(t, t.TempDir())
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	s.await("reload is not supported")
+	s.await("can only reload config when a file is provided")
+}
+
+// TestReloadChangesUsersAndBounds changes the file of a server, and asks for what can not be changed at the end.
+func TestReloadChangesUsersAndBounds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.conf")
+	reload := func(s *server, text, line string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s == nil {
+			return
+		}
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		s.await(line)
+	}
+	users := "authorization { users: [ {user: a, password: secret1}, {user: b, password: secret2} ] }\n"
+	reload(nil, users, "")
+	s := startServer(t, t.TempDir(), "-c", file)
+	closed := make(chan error, 4)
+	options := func(user, password string) []nats.Option {
+		return []nats.Option{nats.UserInfo(user, password), nats.NoReconnect(), nats.Name(user),
+			nats.ClosedHandler(func(nc *nats.Conn) { closed <- fmt.Errorf("%s: %w", nc.Opts.Name, nc.LastError()) })}
+	}
+	gone := func(user string, why error) {
+		t.Helper()
+		select {
+		case err := <-closed:
+			if !errors.Is(err, why) || !strings.HasPrefix(err.Error(), user+":") {
+				t.Errorf("closed: %v, want %s: %v", err, user, why)
+			}
+		case <-time.After(patience):
+			t.Errorf("user %s is not closed", user)
+		}
+	}
+	first := s.connect(options("a", "secret1")...)
+	s.connect(options("b", "secret2")...)
+	reload(s, users+"max_connections: 1\n", "Reloaded: max_connections = 1")
+	gone("b", nats.ErrMaxConnectionsExceeded)
+	reload(s, "authorization { users: [ {user: a, password: secret1}, {user: c, password: secret3} ] }\n", "Reloaded: users")
+	third := s.connect(options("c", "secret3")...)
+	reload(s, "authorization { users: [ {user: a, password: changed}, {user: c, password: secret3} ] }\nmax_connections: 7\n",
+		"Reloaded: max_connections = 7")
+	gone("a", nats.ErrAuthorization)
+	reload(s, "authorization { users: [ {user: c, password: secret3, permissions: {publish: x}} ] }\n",
+		`config reload not supported for permissions: those of user "c" differ`)
+	reload(s, users+"server_name: x\n", "config reload not supported for ServerName: old=, new=x")
+	reload(s, "prot: 1\n", `unknown field "prot"`)
+	if !first.IsClosed() || third.Flush() != nil {
+		t.Errorf("the clients are %v and %v", first.Status(), third.Status())
+	}
+	if strings.Contains(s.log.String(), "secret") || strings.Contains(s.log.String(), "changed") {
+		t.Error("passwords are in the log")
+	}
 }
 
 func TestLameDuckTellsClientsAndEnds(t *testing.T) {

@@ -46,6 +46,24 @@ func (e *Engine) connect(in *event.Input) {
 	e.armClient(in.Conn, c)
 }
 
+// reload takes what the operator changed about clients.
+func (e *Engine) reload(in *event.Input) {
+	if in.Users != nil {
+		e.config.Auth, e.clientConfig.Auth = in.Users, in.Users
+	}
+	e.config.Limits.Connections = in.N
+	for i, id := range e.clientIDs() {
+		c := e.sessions[id]
+		if in.Users != nil {
+			c.session.Reauthenticate()
+		}
+		if i >= in.N {
+			c.session.Close(wire.MaxConnectionsExceeded, "maximum connections exceeded")
+		}
+		e.armClient(id, c)
+	}
+}
+
 // operate carries out what a client sent.
 func (e *Engine) operate(in *event.Input) {
 	c := e.sessions[in.Conn]

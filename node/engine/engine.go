@@ -179,6 +179,8 @@ func (e *Engine) Step(now event.Time, in *event.Input, out *event.Outputs) {
 		e.done(&in.Done)
 	case event.LameDuck:
 		e.lameDuck()
+	case event.Reloaded:
+		e.reload(in)
 	case event.Shutdown:
 		e.shutdown()
 	case event.PeerUp:

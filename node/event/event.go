@@ -8,6 +8,7 @@
 package event
 
 import (
+	"weir/node/auth"
 	"weir/transport/peerwire"
 	"weir/transport/wire"
 )
@@ -59,6 +60,9 @@ const (
 	PeerUp
 	// PeerDown reports that the session ended: Peer. Frames that it brought have been given before.
 	PeerDown
+	// Reloaded brings what the operator changed about clients: N (the bound of their connections; the newest ones beyond
+	// it are closed), Users.
+	Reloaded
 	// FromPeer brings frames of a session: Peer, Frames. Those of a kind that is no datagram come in the order in which
 	// they were sent, without gaps, until PeerDown.
 	FromPeer
@@ -72,8 +76,10 @@ type Input struct {
 	Conn ConnID
 	// Ops are the operations of an Ops input, in order.
 	Ops []wire.Op
-	// N is a number of bytes.
+	// N is a number of bytes, or of connections.
 	N int
+	// Users decides who clients are from now on; nil leaves it as it is. Who may not stay is closed.
+	Users *auth.Authenticator
 	// Text is a remote address, "host:port".
 	Text string
 	// Failure is why the parser refused the bytes.

@@ -17,6 +17,7 @@ import (
 
 	"weir/disk/vfs"
 	"weir/node"
+	"weir/node/auth"
 	"weir/node/engine"
 	"weir/node/event"
 	"weir/transport/tcp"
@@ -215,6 +216,11 @@ func (h *Host) wake() { h.step(event.Input{Kind: event.Woke}) }
 func (h *Host) LameDuck() {
 	_ = h.listener.Close()
 	h.step(event.Input{Kind: event.LameDuck})
+}
+
+// Reload changes how many clients there may be, and who they are; users that are nil stay as they are.
+func (h *Host) Reload(connections int, users *auth.Authenticator) {
+	h.step(event.Input{Kind: event.Reloaded, N: connections, Users: users})
 }
 
 // Disconnect closes up to n connections, for leaving gradually, and returns how many are left.

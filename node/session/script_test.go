@@ -69,6 +69,10 @@ func (s *script) run(d *datadriven.TestData) string {
 	case "lameduck":
 		s.broker.clients[s.id(d)].session.LameDuck()
 		s.broker.drain()
+	case "reload": // reload id, and the rest as server: the users have changed
+		s.configure(d)
+		s.broker.clients[s.id(d)].session.Reauthenticate()
+		s.broker.drain()
 	case "info": // info id: INFO has changed
 		s.broker.clients[s.id(d)].session.SendInfo()
 		s.broker.drain()

@@ -176,6 +176,20 @@ func (s *Session) SetConfig(config *Config) {
 	s.orders.Limits = config.Limits
 }
 
+// Reauthenticate has the client prove itself once more, by what it said when it connected, because the users have
+// changed. A client that is somebody else now, or nobody, is closed.
+func (s *Session) Reauthenticate() {
+	if s.reason != 0 || !s.connected {
+		return
+	}
+	identity, ok := s.config.Auth.Authenticate(&s.connect)
+	if !ok || identity.Account != s.identity.Account || identity.User != s.identity.User {
+		s.Fail(wire.FailureAuthorization)
+		return
+	}
+	s.identity = identity
+}
+
 // Take returns what the session has for the host since Ready. The host owns the bytes and reports them by Flushed.
 func (s *Session) Take() event.ConnOut {
 	out := s.orders

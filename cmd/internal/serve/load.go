@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/conf"
 
@@ -17,12 +18,13 @@ type settings struct {
 	config.Config
 	file   string
 	digest string // of the file's content, as monitoring shows it
+	loaded time.Time
 }
 
 // load reads the configuration file, if any, and lets the flags override it. Warnings do not keep a server from
 // starting.
 func load(f *flags) (settings, config.Problems, error) {
-	s := settings{Config: config.Default(), file: f.file}
+	s := settings{Config: config.Default(), file: f.file, loaded: time.Now()}
 	var warnings config.Problems
 	if f.file != "" {
 		tree, digest, err := conf.ParseFileWithChecksDigest(f.file)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"weir/model/jsapi"
+	"weir/node/config"
 	"weir/node/engine"
 	"weir/node/event"
 	"weir/node/host"
@@ -117,17 +118,18 @@ func (m *monitoring) count(path string) {
 // Server implements monitor.Source.
 func (m *monitoring) Server() monitor.Server {
 	p := m.process
+	c := p.current.Load()
 	m.mu.Lock()
 	requests, cpu := maps.Clone(m.requests), m.cpu.percent()
 	m.mu.Unlock()
 	s := monitor.Server{
 		ID: p.self.id, Name: p.ServerName, Version: jsapi.Version, GoVersion: runtime.Version(), GitCommit: commit(),
 		Host: p.Host, Port: p.Port, HTTPHost: p.HTTPHost, HTTPPort: p.HTTPPort, HTTPBasePath: p.HTTPBasePath,
-		AuthRequired: p.authRequired(), MaxConnections: p.MaxConnections, MaxSubscriptions: p.MaxSubscriptions, PingMax: p.PingMax,
+		AuthRequired: authRequired(&c.Config), MaxConnections: c.MaxConnections, MaxSubscriptions: p.MaxSubscriptions, PingMax: p.PingMax,
 		MaxControlLine: p.MaxControlLineBytes, MaxPayload: p.MaxPayloadBytes, MaxPending: p.MaxPendingBytes,
 		PingIntervalNanos: p.PingIntervalNanos, AuthTimeoutNanos: p.Authorization.TimeoutNanos,
-		WriteDeadlineNanos: p.WriteDeadlineNanos, StartNanos: p.started.UnixNano(), ConfigNanos: p.started.UnixNano(),
-		ConfigDigest: p.digest, Tags: p.ServerTags, Metadata: p.ServerMetadata, SystemAccount: p.SystemAccount,
+		WriteDeadlineNanos: p.WriteDeadlineNanos, StartNanos: p.started.UnixNano(), ConfigNanos: c.loaded.UnixNano(),
+		ConfigDigest: c.digest, Tags: p.ServerTags, Metadata: p.ServerMetadata, SystemAccount: p.SystemAccount,
 		MemoryBytes: residentBytes(), Cores: runtime.NumCPU(), MaxProcs: runtime.GOMAXPROCS(0), CPU: cpu, Requests: requests,
 	}
 	if s.Name == "" {
@@ -148,8 +150,8 @@ func (m *monitoring) Server() monitor.Server {
 	return s
 }
 
-func (p *process) authRequired() bool {
-	a := authConfig(&p.Config)
+func authRequired(c *config.Config) bool {
+	a := authConfig(c)
 	return len(a.Users) > 0 || a.Token != ""
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -63,7 +64,7 @@ func Run(args []string) int {
 		return failed(err)
 	}
 	defer stopProfile()
-	return run(&s)
+	return run(&s, f)
 }
 
 func failed(err error) int {
@@ -73,7 +74,10 @@ func failed(err error) int {
 
 // process is a server that runs.
 type process struct {
-	*settings
+	*settings // at the start
+	// current is what counts after reloads.
+	current atomic.Pointer[settings]
+	flags   *flags
 	self    identity
 	log     *slog.Logger
 	sink    *logger
@@ -84,14 +88,15 @@ type process struct {
 	ports   string // name of the ports file
 }
 
-func run(s *settings) int {
+func run(s *settings, f *flags) int {
 	sink, err := newLogger(&s.Config)
 	if err != nil {
 		return failed(err)
 	}
 	caught := catch()
 	defer signal.Stop(caught)
-	p := &process{settings: s, sink: sink, log: slog.New(sink), started: time.Now()}
+	p := &process{settings: s, flags: f, sink: sink, log: slog.New(sink), started: time.Now()}
+	p.current.Store(s)
 	if err := p.start(caught); err != nil {
 		if errors.Is(err, errInterrupted) {
 			return 0

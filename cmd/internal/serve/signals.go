@@ -55,7 +55,11 @@ func (p *process) wait(caught <-chan os.Signal) int {
 					go p.lameDuck(quit)
 				}
 			case syscall.SIGHUP:
-				p.log.Error("Failed to reload server configuration: reload is not supported by this version of weir; restart it")
+				if err := p.reload(); err != nil {
+					p.log.Error("Failed to reload server configuration: " + err.Error())
+				} else {
+					p.log.Info("Reloaded server configuration")
+				}
 			}
 		}
 	}
