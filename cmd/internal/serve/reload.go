@@ -33,13 +33,15 @@ func (p *process) reload() error {
 		if users, err = auth.New(authConfig(&next.Config)); err != nil {
 			return err
 		}
+	}
+	p.current.Store(&next)
+	p.host.Reload(max(next.MaxConnections, 0), users)
+	if users != nil {
 		p.log.Info("Reloaded: users")
 	}
 	if next.MaxConnections != was.MaxConnections {
 		p.log.Info(fmt.Sprintf("Reloaded: max_connections = %d", next.MaxConnections))
 	}
-	p.current.Store(&next)
-	p.host.Reload(max(next.MaxConnections, 0), users)
 	return nil
 }
 
