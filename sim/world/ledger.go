@@ -207,6 +207,10 @@ func (m *machine) synced(op *event.Op) {
 	for i := range op.Writes {
 		write := &op.Writes[i]
 		l := m.ledger(write.Group)
+		if write.Drop {
+			l.hard = wal.HardState{} // what was under way for the replica that is gone has ended before
+			continue
+		}
 		for k := range write.Entries {
 			if e := l.at(write.Entries[k].Index); e != nil && e.term == write.Entries[k].Term {
 				e.synced = true
