@@ -41,7 +41,7 @@ type receiving struct {
 
 // piecesMax bounds the pieces of one snapshot that are on their way; failuresMax how often a part may turn out damaged.
 const (
-	piecesMax   = 4
+	piecesMax   = 16
 	failuresMax = 3
 )
 
