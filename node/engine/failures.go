@@ -32,7 +32,7 @@ func (e *Engine) appendFailed(failed persisting, err error) {
 	}
 }
 
-// retryNanosMax bounds the time between two attempts to append to a full disk. Each costs the log a segment.
+// retryNanosMax bounds the time between two attempts to append to a full disk.
 const retryNanosMax = 8 * retryNanos
 
 // noteFull begins to refuse changes because the disk is full. Reads that wait for what can not be appended are answered

@@ -144,7 +144,7 @@ func (e *Engine) transfer(r *receiving, op event.Op) {
 // stage looks what of the snapshot is still to be fetched.
 func (e *Engine) stage(r *receiving) {
 	r.missing, r.next, r.offset, r.asked = nil, 0, 0, 0
-	e.transfer(r, event.Op{Kind: event.Stage, Snapshot: event.Snapshot{Manifest: r.manifest, Verify: r.failures > 0}})
+	e.transfer(r, event.Op{Kind: event.Stage, Snapshot: event.Snapshot{Manifest: r.manifest, Verify: r.failures > 0 || r.group.readFailed != nil}})
 }
 
 // staged goes on after an operation of the storage.
