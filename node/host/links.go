@@ -62,8 +62,9 @@ const (
 	SilenceMax = 5 * time.Second
 	// HandshakesMax bounds the connections that are accepted and not yet sessions.
 	HandshakesMax = 64
-	// LearnedMax bounds the addresses that are learned from other servers.
-	LearnedMax = 1024
+	// LearnedMax bounds the addresses that are learned from other servers, and addressBytesMax each of them.
+	LearnedMax      = 1024
+	addressBytesMax = 512
 )
 
 // links are the connections with other servers.

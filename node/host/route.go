@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"weir/node/event"
 	"weir/transport/peerwire"
@@ -33,12 +36,19 @@ func (l *links) addRoute(r *route) {
 // learn begins to dial a server that another one told of. Its id is 0 when that is not known. Host.mu is held.
 func (l *links) learn(id event.ServerID, address string) {
 	own := &l.host.options.Node.Engine
-	if address == "" || id == own.Server || address == own.Cluster.Address || l.routes[address] != nil {
+	if !dialable(address) || id == own.Server || address == own.Cluster.Address || l.routes[address] != nil {
 		return
 	}
 	if len(l.routes)-len(l.options.Routes) < LearnedMax {
 		l.addRoute(&route{Route: Route{Address: address}, id: id})
 	}
+}
+
+// dialable reports whether an address that another server told is one, and fit to be shown in a log.
+func dialable(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	number, wrong := strconv.ParseUint(port, 10, 16)
+	return err == nil && wrong == nil && number > 0 && host != "" && len(address) <= addressBytesMax && !strings.ContainsFunc(address, unicode.IsControl)
 }
 
 // spread tells the servers of a new session of each other. Host.mu is held.

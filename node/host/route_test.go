@@ -118,13 +118,15 @@ func TestLearnedServersAreForgottenAfterTheirRetries(t *testing.T) {
 	}
 }
 
-func TestServerDoesNotLearnOfItself(t *testing.T) {
+func TestServerLearnsNeitherOfItselfNorOfNonsense(t *testing.T) {
 	a := link(t, who{name: "a", id: 1, boot: 1}, Cluster{})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.links.learn(0, a.ClusterAddr().String())
 	a.links.learn(1, "elsewhere:1")
-	a.links.learn(0, "")
+	for _, wrong := range []string{"", "h", ":1", "h:x", "h:0", "h:70000", "h\n[INF] all is well:1", strings.Repeat("h", addressBytesMax) + ":1"} {
+		a.links.learn(0, wrong)
+	}
 	if len(a.links.routes) != 0 {
 		t.Errorf("it dials %v", a.links.routes)
 	}
@@ -172,5 +174,53 @@ func TestHandshakesAreBounded(t *testing.T) {
 	}
 	if _, err := dialAs(t, a).conn.Greeted(); err == nil {
 		t.Error("one more is greeted")
+	}
+}
+
+// TestStrangersAreNotBelieved sends greetings in random order and with random contents, and what is no greeting.
+func TestStrangersAreNotBelieved(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	a := link(t, who{name: "a", id: 100, boot: 1}, Cluster{User: "u", Password: "p", Timeout: time.Second})
+	believable := 0
+	for range 150 {
+		s := dialAs(t, a)
+		right := false
+		for turn := range 1 + r.IntN(4) {
+			g := &peerwire.Greeting{Boot: r.Uint64N(3), Session: r.Uint64N(3), Verdict: r.Uint64N(3)}
+			if r.IntN(3) > 0 {
+				g.Hello = who{name: []string{"a", "b", ""}[r.IntN(3)], id: event.ServerID(r.IntN(3) * 100)}.hello()
+				g.Hello.User, g.Hello.Password = "u", []string{"p", "q"}[r.IntN(2)]
+			}
+			if r.IntN(5) == 0 {
+				g.Refused = peerwire.RefusedName
+			}
+			right = right || turn == 0 && g.Hello != nil && g.Hello.Name == "b" && g.Hello.ID == 200 && g.Hello.Password == "p" && g.Refused == ""
+			if s.conn.Greet(g) != nil {
+				break
+			}
+			if _, err := s.conn.Greeted(); err != nil {
+				break
+			}
+		}
+		s.conn.Close(errors.New("ended by the test"))
+		if right {
+			believable++
+		}
+	}
+	a.links.stop()
+	begun := 0
+	for len(a.events) > 0 {
+		switch e := <-a.events; e {
+		case "up b":
+			begun++
+		case "down 200":
+		default:
+			t.Fatalf("a stranger caused %q", e)
+		}
+	}
+	if begun > believable || believable == 0 {
+		t.Errorf("%d sessions began with %d strangers to be believed", begun, believable)
 	}
 }
