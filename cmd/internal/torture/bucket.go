@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"weir/linearizability/history"
-	"weir/sim/workload"
 )
 
 // The bucket that all clients of the key-value interface share.
@@ -153,91 +148,4 @@ func (r *recorder) marks(id uint64, set *map[uint64]bool) {
 		*set = map[uint64]bool{}
 	}
 	(*set)[id] = true
-}
-
-// watch is one watch of the whole bucket.
-type watch struct {
-	mu    sync.Mutex
-	name  string
-	seen  []workload.Delivery
-	ended bool // nobody looks at it any more
-}
-
-// newest is the sequence of the last update.
-func (w *watch) newest() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.seen) == 0 {
-		return 0
-	}
-	return w.seen[len(w.seen)-1].StreamSeq
-}
-
-// watchLife is how long a watch lasts on average until the client begins another one.
-const watchLife = 40 * time.Second
-
-// watcher watches the bucket, one watch after the other. The last one goes on until until is done, which is after the
-// load has ended.
-func (c *client) watcher(ctx, until context.Context) {
-	for until.Err() == nil {
-		if c.connect() != nil {
-			return
-		}
-		limit, cancel := context.WithTimeout(until, answerMax)
-		kv, err := c.js.KeyValue(limit, bucketName)
-		cancel()
-		if err != nil {
-			c.think()
-			continue
-		}
-		w := &watch{name: c.name}
-		watcher, err := kv.WatchAll(until)
-		if err != nil {
-			c.think()
-			continue
-		}
-		c.run.log.watch(w)
-		c.look(ctx, until, w, watcher)
-		w.mu.Lock()
-		w.ended = true
-		w.mu.Unlock()
-	}
-}
-
-// look writes down what a watch shows until its life, or everything, ends.
-func (c *client) look(ctx, until context.Context, w *watch, from jetstream.KeyWatcher) {
-	// Its connection may be gone, and then there is nothing to stop.
-	defer func() { _ = from.Stop() }()
-	life := time.NewTimer(watchLife/2 + time.Duration(c.rng.Int64N(int64(watchLife))))
-	defer life.Stop()
-	for {
-		select {
-		case <-until.Done():
-			return
-		case <-life.C:
-			if ctx.Err() == nil {
-				return
-			}
-		case e, open := <-from.Updates():
-			if !open {
-				return
-			}
-			if e == nil {
-				continue // everything that was there at the beginning has been shown
-			}
-			c.run.log.watched()
-			w.mu.Lock()
-			w.seen = append(w.seen, workload.Delivery{
-				At: c.run.log.now(), StreamSeq: e.Revision(), Value: valueOf(e.Value(), ""), Subject: bucket.prefix + "." + e.Key(),
-				Pending: uint64(e.Operation()),
-			})
-			w.mu.Unlock()
-		}
-	}
-}
-
-// keyOf is the number of a key of the bucket.
-func keyOf(subject string) (int, bool) {
-	n, err := strconv.Atoi(strings.TrimPrefix(subject, bucket.prefix+".k"))
-	return n, err == nil
 }

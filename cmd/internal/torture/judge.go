@@ -145,37 +145,37 @@ func (r *run) creations() {
 	}
 }
 
-// watch judges one watch: updates ascend, hold what was written, and skip nothing that is there in the end.
+// watch judges one watch: what it shows ascends, is what was written, and skips nothing that is there in the end.
 func (r *run) watch(w *watch) {
-	known := r.known(bucket.name)
+	known, fail := r.known(w.of.name), func(at int64, format string, args ...any) {
+		r.fail("watch", at, "%s of %s: %s", w.name, w.of.name, fmt.Sprintf(format, args...))
+	}
 	seen := make(map[uint64]bool, len(w.seen))
 	last := uint64(0)
 	for i := range w.seen {
 		d := &w.seen[i]
-		if d.StreamSeq <= last {
-			r.fail("watch", d.At, "%s: revision %d came after %d", w.name, d.StreamSeq, last)
+		if d.StreamSeq <= last || d.StreamSeq < w.from {
+			fail(d.At, "sequence %d came after %d; it was to begin at %d", d.StreamSeq, last, w.from)
 		}
 		last = max(last, d.StreamSeq)
 		seen[d.StreamSeq] = true
-		if _, ok := keyOf(d.Subject); !ok {
-			r.fail("watch", d.At, "%s: revision %d is of the key %s", w.name, d.StreamSeq, d.Subject)
-		}
 		writer := known[d.StreamSeq]
 		if writer == nil {
 			continue
 		}
 		if writer.Subject != d.Subject || d.Value != 0 && d.Value != writer.ID || d.Value == 0 && !r.log.deletes[writer.ID] {
-			r.fail("watch", d.At, "%s: revision %d of %s has the value #%d, #%d wrote it on %s",
-				w.name, d.StreamSeq, d.Subject, d.Value, writer.ID, writer.Subject)
+			fail(d.At, "sequence %d on %s has the value #%d, #%d wrote it on %s",
+				d.StreamSeq, d.Subject, d.Value, writer.ID, writer.Subject)
 		}
 	}
-	final := r.finals[bucket.name]
+	final := r.finals[w.of.name]
 	if final == nil {
 		return
 	}
 	for i := range final.Messages {
-		if m := &final.Messages[i]; m.Seq < last && !seen[m.Seq] {
-			r.fail("watch", 0, "%s: revision %d of %s is there and was skipped; the last one seen is %d", w.name, m.Seq, m.Subject, last)
+		if m := &final.Messages[i]; m.Seq >= w.from && m.Seq < last && !seen[m.Seq] {
+			fail(0, "sequence %d on %s is there and was skipped; the last one seen is %d", m.Seq, m.Subject, last)
+			return
 		}
 	}
 }

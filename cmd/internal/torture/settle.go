@@ -96,11 +96,7 @@ func (r *run) drain(ctx context.Context, l *load) {
 			return nil
 		})
 	}
-	last := uint64(0)
-	if f := r.finals[bucket.name]; f != nil && len(f.Messages) > 0 {
-		last = f.Messages[len(f.Messages)-1].Seq
-	}
-	r.expect(ctx, drainMax, "watches show the newest update", func(context.Context) error {
+	r.expect(ctx, drainMax, "watches show the newest message", func(context.Context) error {
 		r.log.mu.Lock()
 		watches := slices.Clone(r.log.watches)
 		r.log.mu.Unlock()
@@ -113,11 +109,15 @@ func (r *run) drain(ctx context.Context, l *load) {
 				continue
 			}
 			open++
-			if newest := w.newest(); newest < last {
-				return fmt.Errorf("%s has seen %d of %d", w.name, newest, last)
+			last := uint64(0)
+			if f := r.finals[w.of.name]; f != nil && len(f.Messages) > 0 {
+				last = f.Messages[len(f.Messages)-1].Seq
+			}
+			if newest := w.newest(); newest < last && w.from <= last {
+				return fmt.Errorf("%s has seen %d of %d of %s", w.name, newest, last, w.of.name)
 			}
 		}
-		if open < watchers {
+		if open < watchers+followers {
 			return fmt.Errorf("only %d watches could be established", open)
 		}
 		return nil

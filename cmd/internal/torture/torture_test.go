@@ -26,7 +26,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-
 // freePorts is the first of many ports that are free now.
 func freePorts(t *testing.T) int {
 	t.Helper()
@@ -255,7 +254,7 @@ func rightRun() *run {
 	}
 	id = write(r, bucket.name, bucket.subject(0), 1)
 	r.finals[bucket.name] = final(bucket.name, bucket.subject(0), id)
-	r.log.watch(&watch{name: "w", seen: []workload.Delivery{{StreamSeq: 1, Value: id, Subject: bucket.subject(0)}}})
+	r.log.watch(&watch{name: "w", of: &bucket, seen: []workload.Delivery{{StreamSeq: 1, Value: id, Subject: bucket.subject(0)}}})
 	return r
 }
 
