@@ -18,6 +18,9 @@ const cachedSubjectBytesMax = 256
 // and nothing depends on an order of eviction.
 type cache struct {
 	slots []slot
+	// seen holds for each slot the hash of the subject that was looked up last. A subject gets the slot when it comes twice
+	// in a row: those that occur once, as the subjects of answers do, cost neither a slot nor its memory traffic.
+	seen []uint64
 	// version counts changes of patterns with wildcards. A slot with another version is stale. Versions start at 1.
 	version uint64
 }
@@ -30,17 +33,28 @@ type slot struct {
 	result  Result
 }
 
-// find returns the slot of the subject and whether it holds its result. The slot is nil when the subject is too long.
+// find returns the slot of the subject and whether it holds its result. The slot is nil when the subject is too long, or is
+// not known to occur more than once.
 func (c *cache) find(to []byte) (*slot, bool) {
 	if len(to) > cachedSubjectBytesMax {
 		return nil, false
 	}
 	if c.slots == nil {
-		c.slots = make([]slot, cacheSlots)
+		c.slots, c.seen = make([]slot, cacheSlots), make([]uint64, cacheSlots)
 		c.version = 1
 	}
-	at := &c.slots[hash(to)%cacheSlots]
-	return at, at.version == c.version && bytes.Equal(at.subject, to)
+	h := hash(to)
+	if c.seen[h%cacheSlots] != h {
+		c.seen[h%cacheSlots] = h
+		return nil, false
+	}
+	at := &c.slots[h%cacheSlots]
+	return at, at.holds(c.version, to)
+}
+
+// holds reports whether the slot has the result of the subject.
+func (s *slot) holds(version uint64, to []byte) bool {
+	return s.version == version && bytes.Equal(s.subject, to)
 }
 
 // claim makes the slot the subject's. The caller sets the result.
@@ -63,7 +77,7 @@ func (c *cache) invalidate(pattern string) {
 		return
 	}
 	to := room[:copy(room[:], pattern)]
-	if at, hit := c.find(to); hit {
+	if at := &c.slots[hash(to)%cacheSlots]; at.holds(c.version, to) {
 		at.version = 0
 	}
 }
