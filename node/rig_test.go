@@ -30,6 +30,7 @@ type rig struct {
 
 	submitted func(ops []event.Op) // is shown every operation
 	peers     func(out []event.PeerOut)
+	logged    func(line event.LogLine)
 
 	disk   *memfs.FS
 	config engine.Config
@@ -65,7 +66,11 @@ func newRig(t *testing.T, change func(*engine.Config)) *rig {
 
 func (r *rig) start() {
 	r.t.Helper()
-	env := node.Env{Clock: (*rigClock)(r), Network: (*rigNetwork)(r), Worker: (*rigWorker)(r), Disk: r.disk}
+	env := node.Env{Clock: (*rigClock)(r), Network: (*rigNetwork)(r), Worker: (*rigWorker)(r), Disk: r.disk, Log: func(line event.LogLine) {
+		if r.logged != nil {
+			r.logged(line)
+		}
+	}}
 	var err error
 	if r.node, err = node.New(env, node.Config{Engine: r.config, Dir: "data"}); err != nil {
 		r.t.Fatal(err)

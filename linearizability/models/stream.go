@@ -116,7 +116,7 @@ func unclaimed(records []history.Record) map[uint64]bool {
 func (l *log) maybe(r *history.Record, limits *Limits) *log {
 	switch r.Kind {
 	case history.Publish:
-		if l.accepts(r) && l.find(r.MsgID) == 0 {
+		if l.accepts(r) && (l.find(r.MsgID) == 0 || limits.Forgets) {
 			return l.append(r, limits)
 		}
 	case history.Purge:

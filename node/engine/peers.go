@@ -47,6 +47,7 @@ type peering struct {
 	held    []heldReply
 	// leaderFound, when it is not nil, is told of a group whose leader is known now.
 	leaderFound func(wal.GroupID)
+	ailing      []*group // replicas with damaged data, to be mended
 	fenced      []*group // replicas that are stopped and wait for another in their place
 }
 

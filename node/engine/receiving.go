@@ -36,7 +36,9 @@ type receiving struct {
 	failures       int
 	damaged        bool // what came was not what the manifest says
 	installing     bool
-	until          int64
+	// repair says that Raft did not offer it: it is to mend what is damaged here.
+	repair bool
+	until  int64
 }
 
 // piecesMax bounds the pieces of one snapshot that are on their way; failuresMax how often a part may turn out damaged.
@@ -144,7 +146,7 @@ func (e *Engine) transfer(r *receiving, op event.Op) {
 // stage looks what of the snapshot is still to be fetched.
 func (e *Engine) stage(r *receiving) {
 	r.missing, r.next, r.offset, r.asked = nil, 0, 0, 0
-	e.transfer(r, event.Op{Kind: event.Stage, Snapshot: event.Snapshot{Manifest: r.manifest, Verify: r.failures > 0 || r.group.readFailed != nil}})
+	e.transfer(r, event.Op{Kind: event.Stage, Snapshot: event.Snapshot{Manifest: r.manifest, Verify: r.failures > 0 || r.repair}})
 }
 
 // staged goes on after an operation of the storage.
@@ -231,7 +233,7 @@ func (e *Engine) endReceiving(r *receiving) {
 
 // install has the snapshot made the state of the group.
 func (e *Engine) install(r *receiving) {
-	if !r.group.replica.Takes(r.manifest.Index) {
+	if !e.mayInstall(r) {
 		e.endReceiving(r) // the log brought meanwhile what the snapshot has, or this replica leads
 		return
 	}
@@ -248,8 +250,7 @@ func (e *Engine) install(r *receiving) {
 func (e *Engine) installed(r *receiving, c *event.Completion) {
 	g := r.group
 	if c.Err != nil {
-		r.installing = false
-		e.failReceiving(r, c.Err)
+		e.installFailed(r, c.Err)
 		return
 	}
 	machine, index := e.emptyStateOf(g)
@@ -270,7 +271,7 @@ func (e *Engine) installed(r *receiving, c *event.Completion) {
 		e.catalogReplaced(old)
 	} else {
 		g.stream, g.index = machine.(*stream.Machine), index
-		g.replica.Install(&done, e)
+		e.adopt(g, r, &done)
 		e.capture(g)
 	}
 	e.receivings = slices.DeleteFunc(e.receivings, func(o *receiving) bool { return o == r })

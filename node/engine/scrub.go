@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 
 	"weir/disk/msgstore"
 	"weir/disk/wal"
@@ -101,17 +100,4 @@ func (e *Engine) scrubbed(c *event.Completion) {
 		return
 	}
 	e.foundDamage(g, c.Err)
-}
-
-// foundDamage acts on bytes at rest that are not what was written. A replica that others can stand in for is replaced; one
-// that is alone goes on, and says so.
-func (e *Engine) foundDamage(g *group, err error) {
-	if e.clustered() && g.entry != nil && len(g.entry.Replicas) > 1 {
-		e.fence(g, err)
-		return
-	}
-	if g.readFailed == nil {
-		e.logf(event.Error, fmt.Sprintf("Data of %s is damaged on the disk: %v", e.describe(g), err))
-	}
-	g.readFailed = err
 }

@@ -97,6 +97,7 @@ func (e *Engine) tick() {
 	e.foundOrJoin()
 	e.inviteServers()
 	e.replaceFenced()
+	e.repairs()
 	e.becomeCurrent()
 	e.releaseReplies()
 	e.tickTransfers()

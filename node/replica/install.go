@@ -102,3 +102,14 @@ func (r *Replica) resetTo(index uint64) wal.Write {
 	r.meta = nil
 	return w
 }
+
+// Swap puts the machine of a snapshot of the applied index in the place of the one that stands there and is equal to it:
+// what that refers to at rest was damaged.
+func (r *Replica) Swap(s *Installation) {
+	assert.True(s.Mark.Index == r.machine.Applied() && s.Machine.Digest() == r.machine.Digest(),
+		"the state that takes the place of another is equal to it", s.Mark.Index, r.machine.Applied())
+	r.machine = s.Machine
+	r.tail.drop(&r.config)
+	r.tail.cut = false
+	r.unsavedBytes, r.takenBytes = 0, 0
+}

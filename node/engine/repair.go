@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"weir/disk/wal"
+	"weir/node/event"
+	"weir/node/replica"
+)
+
+// A replica whose message blocks, or whose checkpoint, are found damaged while it runs still has its log and its vote, and
+// its state in memory: it goes on as a member of its group. It only does not lead, and fetches what is damaged from the
+// leader: a snapshot of which it takes the parts that are not whole here, put in the place of what it has. A stream that
+// has no other replica goes on too, with what can be read, and says so.
+
+// foundDamage acts on bytes at rest that are not what was written.
+func (e *Engine) foundDamage(g *group, err error) {
+	if g.readFailed == nil || g.ailing == nil {
+		e.logf(event.Error, fmt.Sprintf("Data of %s is damaged on the disk: %v", e.describe(g), err))
+	}
+	g.readFailed = err
+	if g.ailing == nil && e.clustered() && g.entry != nil && len(g.entry.Replicas) > 1 {
+		g.ailing = err
+		e.ailing = append(e.ailing, g)
+		e.repairs()
+	}
+}
+
+// repairs goes on with the replicas that have damaged data.
+func (e *Engine) repairs() {
+	n := 0
+	for _, g := range e.ailing {
+		if e.groups[g.id] != g || g.replica == nil || g.ailing == nil {
+			g.ailing = nil
+			continue
+		}
+		e.ailing[n] = g
+		n++
+		e.repair(g)
+	}
+	clear(e.ailing[n:])
+	e.ailing = e.ailing[:n]
+}
+
+// repair hands over what the replica leads, or begins to fetch what it lacks from who leads.
+func (e *Engine) repair(g *group) {
+	if g.leads() {
+		e.handOver(g, g.replica.Members())
+		return
+	}
+	leader, ok := g.replica.Member(g.replica.Leader())
+	if !ok || leader.ID == g.replica.ID() || e.peerOf[event.ServerID(leader.Server)] == nil || len(e.receivings) >= ReceivingsMax ||
+		slices.ContainsFunc(e.receivings, func(r *receiving) bool { return r.group == g }) {
+		return
+	}
+	r := &receiving{group: g, from: event.ServerID(leader.Server), repair: true}
+	e.receivings = append(e.receivings, r)
+	e.askManifest(r)
+}
+
+// mayInstall reports whether the snapshot that is there takes the place of what the replica has.
+func (e *Engine) mayInstall(r *receiving) bool {
+	if !r.repair {
+		return r.group.replica.Takes(r.manifest.Index)
+	}
+	replica := r.group.replica
+	leader, ok := replica.Member(replica.Leader())
+	if !ok || replica.IsLeader() || replica.Broken() != nil || r.manifest.Index < replica.Applied().Index {
+		return false
+	}
+	r.offer = &pb.Message{
+		Type: pb.MsgSnap.Enum(), To: new(replica.ID()), From: new(leader.ID), Term: new(replica.Term()),
+	}
+	return true
+}
+
+// adopt has the replica go on from the state that was installed.
+func (e *Engine) adopt(g *group, r *receiving, done *replica.Installation) {
+	old := g.replica.Machine()
+	switch {
+	case !r.repair || done.Mark.Index != old.Applied():
+		g.replica.Install(done, e)
+	case done.Machine.Digest() != old.Digest():
+		e.fence(g, fmt.Errorf("its state at entry %d differs from the leader's", done.Mark.Index))
+		return
+	default:
+		g.replica.Swap(done)
+		e.appendOnly(wal.Write{Group: g.id, Compact: done.Mark.Index})
+	}
+	if r.repair {
+		g.ailing, g.readFailed = nil, nil
+		e.logf(event.Info, fmt.Sprintf("Data of %s is whole again", e.describe(g)))
+	}
+}
+
+// installFailed handles an installation that did not come to its end. One that failed behind the switch leaves neither the
+// old state nor the new one to be used: the replica stops, and another one begins anew.
+func (e *Engine) installFailed(r *receiving, err error) {
+	if errors.Is(err, event.ErrHalfInstalled) && r.group.entry != nil {
+		e.receivings = slices.DeleteFunc(e.receivings, func(o *receiving) bool { return o == r })
+		r.group.installing = false
+		e.fence(r.group, err)
+		return
+	}
+	r.installing, r.group.installing = false, false
+	e.failReceiving(r, err)
+}
