@@ -44,6 +44,7 @@ func simCommand() *cobra.Command {
 	flags.Uint64Var(&o.From, "from", 0, "first seed")
 	flags.IntVar(&o.Procs, "procs", runtime.NumCPU(), "runs at the same time")
 	flags.StringVar(&o.Plant, "plant", "", "deliberate fault of the server; see --list-plants")
+	flags.StringVar(&o.Profile, "profile", "", "let every seed use this tuned profile of operations and faults; a wrong name lists them")
 	flags.StringVar(&swarm, "swarm", "on", "on: half of the seeds draw which kinds of faults they use; off: tuned profiles only")
 	flags.BoolVar(&o.Twice, "twice", false, "run every seed twice and compare the hashes")
 	flags.BoolVar(&o.Hash, "hash", false, "print SEED HASH for each seed")

@@ -21,8 +21,12 @@ func everyClusterOp() map[string]int {
 	return mix
 }
 
+// clusterDensity is how many times more operations a cluster gets: what matters of them happens while leadership moves.
+const clusterDensity = 3
+
 // Profiles of clusters that change knobs as well.
 const (
+	reads     = "reads"
 	snapshots = "snapshots"
 	members   = "members"
 )
@@ -37,7 +41,7 @@ func clusterTuned() []profile {
 		{"disk-trouble", 5, 160, map[string]int{FaultCrash: 3, FaultError: 4, FaultNoSpace: 3, FaultSlow: 3}, everyClusterOp()},
 		{"clocks", 7, 180, map[string]int{FaultClock: 5, FaultCrash: 2, FaultPause: 2, FaultPartition: 2}, everyClusterOp()},
 		{snapshots, 7, 220, map[string]int{FaultCrash: 4, FaultPartition: 4, FaultWipe: 1}, everyClusterOp()},
-		{"reads", 8, 220, map[string]int{FaultPartition: 5, FaultPause: 3, FaultCrash: 2, FaultClock: 1},
+		{reads, 12, 260, map[string]int{FaultPartition: 6, FaultPause: 4, FaultCrash: 3, FaultClock: 1},
 			map[string]int{OpPub: 40, OpGet: 40, OpMsgGet: 5, OpInfo: 10, OpSeq: 5, OpStepDown: 2}},
 		{"consumers", 7, 240, map[string]int{FaultCrash: 5, FaultPartition: 4, FaultReset: 3, FaultPause: 2},
 			map[string]int{OpPub: 40, OpFetch: 60, OpInfo: 1, OpDelete: 1, OpPurge: 1, OpConsumer: 10, OpStepDown: 2}},
@@ -82,6 +86,9 @@ func (p *Plan) cluster(r *keyed.Rand, nodes int) {
 	}
 	for i := range p.Streams {
 		p.Streams[i].Replicas = keyed.Pick(r, 1, 3, 3, 3, nodes)
+	}
+	if p.Profile == reads {
+		p.Streams[0].Keys, p.Streams[0].Replicas = min(p.Streams[0].Keys, 3), 3
 	}
 	if p.Profile == snapshots {
 		p.Node.CheckpointBytes, c.LogTailBytes = keyed.Pick(r, 1<<10, 4<<10), 1<<10
@@ -140,6 +147,10 @@ const (
 
 // aim draws which servers a fault of a cluster is about.
 func (p *Plan) aim(r *keyed.Rand, f *Fault) {
+	if p.Profile == reads && f.Kind != FaultClock {
+		p.depose(r, f)
+		return
+	}
 	switch r.Below(10) {
 	case 0, 1, 2:
 		f.Leads = uint64(firstGroup + r.Below(len(p.Streams)))
@@ -173,6 +184,18 @@ func (p *Plan) aim(r *keyed.Rand, f *Fault) {
 		f.DurMillis = int64(r.LogBetween(1, 1_000))
 	case FaultCrash:
 		f.DurMillis = int64(r.LogBetween(1, 6_000))
+	}
+}
+
+// depose aims a fault at the leader of the first stream, for about as long as its followers take to find another one:
+// what it answers then and later, not knowing better, must not be wrong.
+func (p *Plan) depose(r *keyed.Rand, f *Fault) {
+	f.Leads, f.Nodes = firstGroup, 0
+	timeout := int(p.Cluster.TickMillis) * p.Cluster.ElectionTicks
+	f.DurMillis = int64(r.Between(timeout/2, 5*timeout))
+	if f.Kind == FaultPartition {
+		f.On = keyed.Pick(r, ShapeBoth, ShapeBoth, ShapeIn, ShapeOut)
+		f.Hold = r.Chance(500)
 	}
 }
 

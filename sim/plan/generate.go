@@ -15,6 +15,8 @@ type Options struct {
 	Plant string
 	// Nodes is the number of servers; 0 is one.
 	Nodes int
+	// Profile makes every seed use the tuned profile with the name; "" is all of them.
+	Profile string
 	// Swarm says whether half of the seeds draw which kinds of faults and operations they use at all (swarm testing,
 	// Groce et al. 2012). Without it every seed uses a tuned profile.
 	Swarm bool
@@ -77,6 +79,11 @@ func Generate(seed uint64, options Options) *Plan {
 	p.consumers(r)
 	p.Clients = r.Between(3, 9)
 	count := max(10, chosen.ops/2+r.Below(chosen.ops))
+	if p.Nodes > 1 {
+		count *= clusterDensity
+		p.Clients = r.Between(4, 12)
+		p.AnswerMillis = int64(keyed.Pick(r, 400, 1_000, 4_000))
+	}
 	if p.Porcupine {
 		p.Clients, count = r.Between(2, 4), r.Between(30, 120)
 	}
@@ -91,18 +98,38 @@ func Generate(seed uint64, options Options) *Plan {
 	return p
 }
 
+// Profiles are the names of the tuned profiles for a number of servers.
+func Profiles(nodes int) []string {
+	profiles := tuned()
+	if nodes > 1 {
+		profiles = clusterTuned()
+	}
+	var names []string
+	for i := range profiles {
+		names = append(names, profiles[i].name)
+	}
+	return names
+}
+
 // choose picks the profile of the plan.
 func (p *Plan) choose(r *keyed.Rand, options Options) profile {
+	profiles := tuned()
+	if options.Nodes > 1 {
+		profiles = clusterTuned()
+	}
+	for _, chosen := range profiles {
+		if chosen.name == options.Profile {
+			return chosen
+		}
+	}
 	swarms := options.Swarm && r.Chance(500)
 	switch {
 	case options.Nodes > 1 && swarms:
 		return swarm(r, allClusterFaults, allClusterOps, everyClusterOp())
-	case options.Nodes > 1:
-		return keyed.Pick(r, clusterTuned()...)
 	case swarms:
 		return swarm(r, allFaults, allOps, everyOp())
 	default:
-		return keyed.Pick(r, tuned()...)
+		return keyed.Pick(r, profiles...)
 	}
 }
 
@@ -250,7 +277,7 @@ func (p *Plan) operations(r *keyed.Rand, chosen *profile, count int) {
 	at, burst := 0, 0
 	if p.Nodes > 1 {
 		// A cluster forms first, and its faults need time to have consequences.
-		gap = r.LogBetween(4_000, 80_000)
+		gap = r.LogBetween(1_000, 30_000)
 		at = int(p.Cluster.TickMillis) * p.Cluster.ElectionTicks * 3000
 	}
 	ids := 0

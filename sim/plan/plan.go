@@ -55,8 +55,9 @@ type Plan struct {
 	// Streams and Consumers are created before the first operation, by the API.
 	Streams   []Stream   `json:"streams"`
 	Consumers []Consumer `json:"consumers,omitempty"`
-	// Clients is the number of sequential clients.
-	Clients int `json:"clients"`
+	// Clients is the number of sequential clients, AnswerMillis how long each waits for an answer; 0 is four seconds.
+	Clients      int   `json:"clients"`
+	AnswerMillis int64 `json:"answer_ms,omitempty"`
 	// Ops are what the clients do, in the order of their times.
 	Ops []Op `json:"ops"`
 	// Faults are what goes wrong, in the order of their times.

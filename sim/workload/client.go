@@ -190,7 +190,7 @@ func (c *client) request(r request, done func(m *message)) {
 	c.flush()
 	wait := r.wait
 	if wait == 0 {
-		wait = answerMax
+		wait = l.patience()
 	}
 	l.world.After(l.world.Now()+wait, uint64(c.index), timerCall|k.token)
 }

@@ -157,6 +157,14 @@ type Workload struct {
 	steady        bool  // faults are over: consumers acknowledge everything
 }
 
+// patience is how long a client of the plan waits for an answer.
+func (l *Workload) patience() int64 {
+	if l.plan.AnswerMillis == 0 || !l.ready || l.steady {
+		return answerMax
+	}
+	return l.plan.AnswerMillis * 1_000_000
+}
+
 // New returns the workload of a plan.
 func New(p *plan.Plan, w *world.World, tr *trace.Trace) *Workload {
 	l := &Workload{

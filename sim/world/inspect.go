@@ -91,6 +91,7 @@ func (w *World) inspectReplica(m *machine, r *replica.Replica, s *seen) {
 	switch {
 	case leads && r.Commit() > s.commit:
 		w.countCopies(m, r, s.members)
+		w.ownTerm(m, r, s)
 	case s.leader:
 		// It committed, and left its office in the same step.
 		w.inspector.commits[group] = max(w.inspector.commits[group], r.Commit())
@@ -161,6 +162,16 @@ func (w *World) countCopies(m *machine, r *replica.Replica, before []replica.Mem
 	}
 	w.violate("committed-before-durable", "group %d: node %d commits entry %d of term %d with %d copies on disk, the voters are %d:%s",
 		at.group, m.index, at.index, e.term, copies, voters, w.accounts(at, r.Members()))
+}
+
+// ownTerm checks that a leader commits by counting copies only what is of its own term, and with it what came before
+// (Raft, section 5.4.2).
+func (w *World) ownTerm(m *machine, r *replica.Replica, s *seen) {
+	e := m.ledger(r.Group()).at(r.Commit())
+	if e != nil && s.leader && s.term == r.Term() && e.term != r.Term() {
+		w.violate("committed-of-earlier-term", "group %d: node %d commits entry %d of term %d by counting, as the leader of term %d",
+			r.Group(), m.index, r.Commit(), e.term, r.Term())
+	}
 }
 
 // accounts describes what is known of the copies of an entry.

@@ -223,7 +223,7 @@ func (w *World) users() auth.Config {
 func (m *machine) clustered(c *node.Config) {
 	p := &m.w.plan.Cluster
 	c.Engine.Cluster = engine.Cluster{
-		Name: "SIM", Address: fmt.Sprintf("10.0.0.%d:6222", m.index+1), Expected: m.w.plan.Nodes,
+		Name: "SIM", Address: fmt.Sprintf("10.0.0.%d:6222", m.index+1), Expected: max(m.w.plan.Nodes, m.index+1),
 		ClientURLs: []string{fmt.Sprintf("10.0.0.%d:4222", m.index+1)},
 		TickNanos:  p.TickMillis * 1_000_000, ElectionTicks: p.ElectionTicks, LogTailBytes: p.LogTailBytes,
 	}

@@ -11,7 +11,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +32,8 @@ type Options struct {
 	Seeds, From uint64
 	// Procs is how many run at a time; 0 means one.
 	Procs int
+	// Profile makes every seed use one profile; "" is all.
+	Profile string
 	// Plant names a planted fault, "" is none.
 	Plant string
 	// Swarm says whether half of the seeds draw their kinds of faults and operations.
@@ -71,6 +75,10 @@ func Main(o Options, stdout io.Writer) int {
 	case o.Plant != "" && !world.IsPlant(o.Plant):
 		fmt.Fprintf(stdout, "weir sim: there is no planted fault %q; --list-plants names them\n", o.Plant)
 		return 2
+	case o.Profile != "" && !slices.Contains(plan.Profiles(o.Nodes), o.Profile):
+		fmt.Fprintf(stdout, "weir sim: there is no profile %q for %d nodes, there are %s\n", o.Profile, o.Nodes,
+			strings.Join(plan.Profiles(o.Nodes), ", "))
+		return 2
 	case o.Replay != "":
 		return replay(&o, stdout)
 	default:
@@ -90,7 +98,7 @@ func (r *outcome) failed() bool { return r.differs || r.result.Class() != "" }
 
 // generate is how the options make plans of seeds.
 func (o *Options) generate() plan.Options {
-	return plan.Options{Plant: o.Plant, Swarm: o.Swarm, Nodes: max(o.Nodes, 1)}
+	return plan.Options{Plant: o.Plant, Swarm: o.Swarm, Nodes: max(o.Nodes, 1), Profile: o.Profile}
 }
 
 // runSeed runs one seed.
@@ -227,6 +235,9 @@ func command(o *Options, seed uint64) string {
 	}
 	if o.Nodes > 1 {
 		text += fmt.Sprintf(" --nodes %d", o.Nodes)
+	}
+	if o.Profile != "" {
+		text += " --profile " + o.Profile
 	}
 	if !o.Swarm {
 		text += " --swarm off"
