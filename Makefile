@@ -1,7 +1,8 @@
 # Weir: what to run. `make run` serves, `make test` is what a change has to pass.
 #
 #   make run [PORT=4222] [DIR=./data] [ARGS="-m 8222"]   build and serve with JetStream in DIR
-#   make cluster [NODES=3] [DIR=./data] [ARGS="-D"]      build and run a cluster of several servers on this machine
+#   make cluster [NODES=3] [PORT=4222] [DIR=./data] [ARGS="-D"]  build and run a cluster of several servers on this machine;
+#                                                        servers talk on PORT+2000, monitoring is on PORT+4000
 #   make test [SEEDS=100]                                vet, staticcheck, all tests, simulated seeds
 #   make check                                           vet, staticcheck and the architecture test alone
 #   make sim [NODES=3] [SEEDS=500] [FROM=0]              simulate seeds
@@ -31,7 +32,8 @@ run: build
 	exec bin/weir serve -js -sd "$(DIR)" -p $(PORT) $(ARGS)
 
 cluster: build
-	exec bin/weir cluster --nodes $(NODES) --dir "$(DIR)/cluster" $(if $(ARGS),-- $(ARGS))
+	exec bin/weir cluster --nodes $(NODES) --dir "$(DIR)/cluster" --port $(PORT) --cluster-port $$(($(PORT)+2000)) \
+		--http-port $$(($(PORT)+4000)) $(if $(ARGS),-- $(ARGS))
 
 check:
 	$(GO) vet ./...

@@ -325,6 +325,9 @@ func (e *Engine) catalogApplied(effects *effect.List) {
 			e.awaken(e.meta)
 		case effect.ServerRemoved:
 			e.awaken(e.meta)
+			if event.ServerID(f.N) == e.config.Server {
+				e.noteRemoved()
+			}
 			if s := e.catalog.Server(f.N); s != nil && e.meta.leads() {
 				e.api.ServerRemoved(s.Name, event.ServerID(s.ID).Short())
 			}

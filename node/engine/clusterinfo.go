@@ -115,10 +115,11 @@ func (e *Engine) showMember(id wal.GroupID, entry *meta.Stream, m *replica.Membe
 			info.Current = info.Lag <= lagMax
 		}
 		return info
-	case !e.online(server):
-		info.Offline = true
 	default:
-		info.Active = time.Duration(max(e.now.Mono-e.peerOf[server].heard, 1)) // 0 would mean never
+		info.Offline = !e.online(server)
+		if heard, ever := e.heardFrom(server); ever {
+			info.Active = time.Duration(max(e.now.Mono-heard, 1)) // 0 would mean never
+		}
 	}
 	if g == nil || g.replica == nil {
 		return info
@@ -205,7 +206,7 @@ func (e *Engine) showCluster() *monitor.Cluster {
 	if leader != 0 {
 		m.Leader, m.Peer = e.serverName(leader), leader.Short()
 	}
-	m.Leading = leader == e.config.Server
+	m.Leading, m.Removed = leader == e.config.Server, e.removed
 	if e.meta.replica == nil {
 		m.Behind = "no replica is running"
 		return shown

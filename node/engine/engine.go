@@ -112,7 +112,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		},
 		peering: peering{
 			peerOf: map[event.ServerID]*peer{}, early: map[wal.GroupID]lead{}, registering: map[uint64]int64{},
-			origins: map[origin]event.ServerID{},
+			origins: map[origin]event.ServerID{}, heardOf: map[event.ServerID]int64{},
 		},
 		inquiring: newInquiring(),
 	}

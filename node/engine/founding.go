@@ -71,8 +71,13 @@ func (e *Engine) introduce() {
 // helloBody is the introduction of this server for those that have a session with it.
 func (e *Engine) helloBody() []byte {
 	hello := e.Hello()
+	return helloFor(&hello)
+}
+
+// helloFor is an introduction without what only a handshake needs.
+func helloFor(hello *peerwire.Hello) []byte {
 	hello.User, hello.Password = "", ""
-	return jsapi.AppendJSON(nil, &hello)
+	return jsapi.AppendJSON(nil, hello)
 }
 
 // inviteServers invites servers without a catalog, and registers those that have begun a replica. Only the leader of the
@@ -94,6 +99,10 @@ func (e *Engine) inviteServers() {
 					p.hello.Name))
 			}
 		default:
+			if known := e.catalog.Server(uint64(p.id)); known != nil && known.Removed {
+				e.tellRemoved(p)
+				continue
+			}
 			e.register(serverOf(p.hello))
 		}
 	}
@@ -144,6 +153,9 @@ func (e *Engine) introduced(p *peer, f *peerwire.Frame) error {
 		return fmt.Errorf("%w: introduction of another server", peerwire.ErrMalformed)
 	}
 	p.hello = hello
+	if hello.Removed == e.config.Server && hello.Catalog == e.founder {
+		e.noteRemoved()
+	}
 	if !f.Flag || e.desk == nil || e.meta.replica != nil || hello.Catalog == 0 {
 		return nil
 	}

@@ -26,6 +26,8 @@ type peer struct {
 	untrusted bool
 	// foreign says that the operator was told that the server has another catalog.
 	foreign bool
+	// toldRemoved says that the server was told that the catalog has removed it.
+	toldRemoved bool
 }
 
 // peering is what the engine knows about the other servers.
@@ -49,6 +51,9 @@ type peering struct {
 	leaderFound func(wal.GroupID)
 	ailing      []*group // replicas with damaged data, to be mended
 	fenced      []*group // replicas that are stopped and wait for another in their place
+	// heardOf is when something came last from servers without a session; removed says that the catalog has this one no more.
+	heardOf map[event.ServerID]int64
+	removed bool
 }
 
 // Hello is how the server introduces itself to others now.
@@ -101,6 +106,7 @@ func (e *Engine) peerDown(id event.ServerID) {
 	delete(e.peerOf, id)
 	e.peers = slices.DeleteFunc(e.peers, func(q *peer) bool { return q == p })
 	p.frames = nil
+	e.remember(p)
 	e.interestPeerDown(id)
 	e.asksLost(id)
 	e.forgetLeader(id)

@@ -95,6 +95,8 @@ func (d *healthz) checkMeta(m *MetaGroup) bool {
 	switch {
 	case m == nil:
 		reason = "JetStream meta layer is not running"
+	case m.Removed:
+		reason = "this server was removed from the JetStream cluster"
 	case m.Leader == "":
 		reason = "JetStream has not established contact with a meta leader"
 	case m.Behind != "":

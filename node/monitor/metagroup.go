@@ -36,6 +36,8 @@ type MetaGroup struct {
 	SavedNanos, SaveNanos        int64
 	// Behind is why this server's catalog is not what the leader's is, "" when it is.
 	Behind string
+	// Removed says that this server belongs to the cluster no longer.
+	Removed bool
 }
 
 // metaCluster is the group of the catalog in documents.

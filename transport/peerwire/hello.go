@@ -45,6 +45,8 @@ type Hello struct {
 	// StoreMax and MemoryMax are the bytes that it has for streams; -1: no limit.
 	StoreMax  int64 `json:"store_max,omitempty"`
 	MemoryMax int64 `json:"memory_max,omitempty"`
+	// Removed is the receiver, when the catalog has it no more: whoever leads the catalog says so.
+	Removed ServerID `json:"removed,string,omitempty"`
 	// User and Password are for a cluster with authorization. They never leave the handshake.
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`

@@ -1,0 +1,59 @@
+package node_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/model/jsapi"
+	"weir/node/monitor"
+)
+
+func TestAServerThatIsGoneIsShownWithTheTimeItWasSeen(t *testing.T) {
+	c := newCluster(t, 3)
+	c.create("S", 3)
+	leader := int(c.leaderOf("S")[1] - '1')
+	gone := (leader + 1) % 3
+	c.kill(gone)
+	c.run(60)
+	var info struct{ Cluster jsapi.ClusterInfo }
+	if err := json.Unmarshal([]byte(payload(c.request(leader, "$JS.API.STREAM.INFO.S", ""))), &info); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range info.Cluster.Replicas {
+		switch name := fmt.Sprintf("n%d", gone+1); {
+		case p.Name != name:
+		case !p.Offline:
+			t.Errorf("%s is not shown as offline", name)
+		case p.Active < 5*time.Second || p.Active > 10*time.Second:
+			t.Errorf("%s is gone for six seconds, and is shown as seen %v ago", name, p.Active)
+		}
+	}
+}
+
+// payload is the body of the one message that a client was sent.
+func payload(text string) string {
+	_, body, _ := strings.Cut(text, "\r\n")
+	return strings.TrimSuffix(body[strings.Index(body, "{"):], "\r\n")
+}
+
+func TestARemovedServerSaysSo(t *testing.T) {
+	c := newClusterOf(t, 4, systemUsers(t))
+	const gone = 3
+	health := func() string { return string(monitor.Handle("/healthz", nil, source{c.rigs[gone]}).Body) }
+	if got := health(); got != `{"status":"ok"}` {
+		t.Fatalf("before: %s", got)
+	}
+	c.kill(gone)
+	c.run(40)
+	if got := c.as("sys", 0, "$JS.API.SERVER.REMOVE", `{"peer":"n4"}`); !strings.Contains(got, `"success":true`) {
+		t.Fatalf("remove: %s", got)
+	}
+	c.restart(gone)
+	c.run(40)
+	if got := health(); !strings.Contains(got, "this server was removed from the JetStream cluster") {
+		t.Errorf("the removed server says %s", got)
+	}
+}
