@@ -234,17 +234,21 @@ func (n *nemesis) metaStepDown(fault) (string, func() error, error) {
 	return "", nil, ask(ctx, n.system, call{"META.LEADER.STEPDOWN", nil, nil})
 }
 
-// scale takes the main stream down to one replica and back to three, under load.
+// scale takes the main stream down to fewer replicas, mostly one, and back to all, under load.
 func (n *nemesis) scale(f fault) (string, func() error, error) {
-	what := mainStream + " to 1 replica and back"
+	fewer := 1
+	if most := n.run.options.most(); f.at%3 == 0 {
+		fewer = max(1, most-2)
+	}
+	what := fmt.Sprintf("%s to %d replicas and back", mainStream, fewer)
 	n.whole.Lock()
 	n.run.outages.excuse(n.run.log.now(), true)
 	back := func() error {
 		defer n.whole.Unlock()
 		defer func() { n.run.outages.excuse(n.run.log.now(), false) }()
-		return n.replicas(3)
+		return n.replicas(n.run.options.most())
 	}
-	return what, back, n.replicas(1)
+	return what, back, n.replicas(fewer)
 }
 
 // replicas changes how many replicas the main stream has and waits until all are there.

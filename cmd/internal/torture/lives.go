@@ -55,7 +55,7 @@ func (c *client) lives(ctx context.Context) {
 // live is one life. The error says what was wrong.
 func (c *client) live(ctx context.Context, l *life) error {
 	config := jetstream.StreamConfig{
-		Name: l.name, Subjects: []string{l.name + ".>"}, Replicas: min(3, c.run.options.Nodes), Duplicates: duplicateWindow,
+		Name: l.name, Subjects: []string{l.name + ".>"}, Replicas: c.run.options.usual(), Duplicates: duplicateWindow,
 		Description: fmt.Sprintf("life %d", l.number),
 	}
 	var created jetstream.StreamInfo

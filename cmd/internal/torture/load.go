@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// How many clients there are of each kind, besides one probe per server.
+// How many clients there are of each kind, besides one probe and one sentry per server.
 const (
 	publishers = 4
 	readers    = 3
@@ -42,12 +42,12 @@ func (r *run) setUp(ctx context.Context) (*load, error) {
 	if err := l.admin.connect(); err != nil {
 		return nil, err
 	}
-	replicas := min(3, r.options.Nodes)
+	replicas := r.options.usual()
 	limit, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
 	err := until(limit, func(ctx context.Context) error {
 		_, err := l.admin.js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: mainStream, Subjects: []string{mainPrefix + ".>"}, Replicas: replicas, Duplicates: duplicateWindow, AllowDirect: true,
+			Name: mainStream, Subjects: []string{mainPrefix + ".>"}, Replicas: r.options.most(), Duplicates: duplicateWindow, AllowDirect: true,
 		})
 		return err
 	})
@@ -74,6 +74,11 @@ func (r *run) setUp(ctx context.Context) (*load, error) {
 	l.finish, l.stopLooking = context.WithCancel(context.Background())
 	return l, nil
 }
+
+// usual is how many replicas streams have, most how many the main stream has.
+func (o *Options) usual() int { return min(3, o.Nodes) }
+
+func (o *Options) most() int { return min(5, o.Nodes) }
 
 // retryEvery is the pause between attempts of what has to succeed in the end.
 const retryEvery = 100 * time.Millisecond
@@ -114,6 +119,7 @@ func (l *load) start() {
 	}
 	for i := range l.run.options.Nodes {
 		begin(&l.working, fmt.Sprintf("probe-%d", i), i, func(c *client) { c.prober(l.work, main) })
+		begin(&l.working, fmt.Sprintf("sentry-%d", i), i, func(c *client) { c.sentry(l.work, main) })
 	}
 	for i := range readers {
 		begin(&l.working, fmt.Sprintf("reader-%d", i), i, func(c *client) { c.reader(l.work, main) })

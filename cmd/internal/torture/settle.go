@@ -74,8 +74,7 @@ func (l *load) streams() []string {
 // allCurrent returns an error unless every replica of the large streams is current.
 func (r *run) allCurrent(ctx context.Context, l *load) error {
 	n := &nemesis{run: r, client: l.admin}
-	replicas := min(3, r.options.Nodes)
-	return errors.Join(n.current(ctx, mainStream, replicas), n.current(ctx, bucket.name, replicas))
+	return errors.Join(n.current(ctx, mainStream, r.options.most()), n.current(ctx, bucket.name, r.options.usual()))
 }
 
 // drain waits until the consumers have nothing left and the watches have shown the newest update.

@@ -44,7 +44,7 @@ func (c *client) smallStreams(l *load) {
 		case 1:
 			s.rules.MaxMsgsPerSubject = 3
 		}
-		replicas := min(3, c.run.options.Nodes)
+		replicas := c.run.options.usual()
 		if c.rng.IntN(5) == 0 && !c.run.options.wants("wipe") && !c.run.options.wants("rot") {
 			replicas = 1 // nothing destroys the only one
 		}
