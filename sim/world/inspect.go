@@ -120,7 +120,7 @@ func (w *World) elected(m *machine, r *replica.Replica) {
 	committed, known := w.ledgers.committed[applied{group, newest}]
 	l := m.ledger(group)
 	e := l.at(newest)
-	if !known || committed.by == m.index || newest <= l.base || r.Applied().Index >= newest {
+	if !known || key.term <= committed.in || committed.by == m.index || newest <= l.base || r.Applied().Index >= newest {
 		return
 	}
 	if e == nil || e.term != committed.term {

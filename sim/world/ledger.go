@@ -78,7 +78,8 @@ type entryFacts struct {
 // committedEntry is what was applied at an index of a group.
 type committedEntry struct {
 	term, sum uint64
-	by        int // a machine that applied it
+	by        int    // a machine that applied it
+	in        uint64 // the newest term that had a leader then: it was committed in that one or before
 }
 
 // ledgers is the simulator's account of all logs.
@@ -238,7 +239,7 @@ func (m *machine) appliedEntry(at applied) {
 	}
 	known, ok := all.committed[at]
 	if !ok {
-		all.committed[at] = committedEntry{e.term, e.sum, m.index}
+		all.committed[at] = committedEntry{e.term, e.sum, m.index, m.w.inspector.newest[at.group].term}
 		all.newest[at.group] = max(all.newest[at.group], at.index)
 		m.w.inspector.due = append(m.w.inspector.due, at)
 		return
