@@ -377,6 +377,11 @@ func (e *Engine) placed(g *group, entry *meta.Stream) {
 func (e *Engine) giveUp(g *group) {
 	e.release(g)
 	e.lostLead(g)
+	for _, r := range slices.Clone(e.receivings) {
+		if r.group == g {
+			e.endReceiving(r)
+		}
+	}
 	e.endReplica(g)
 	g.replica, g.stream, g.index = nil, nil, nil
 	g.saving, g.moved, g.firstUnsaved, g.rewriting = false, false, 0, false

@@ -22,7 +22,9 @@ import (
 // receiving is a snapshot that this server fetches for its replica of a group.
 type receiving struct {
 	group *group
-	from  event.ServerID
+	// replica is what it is fetched for; another one may have taken its place.
+	replica *replica.Replica
+	from    event.ServerID
 	// offer is the message by which Raft offered it.
 	offer    *pb.Message
 	pin      uint64
@@ -66,7 +68,7 @@ func (e *Engine) snapshotOffered(g *group, from event.ServerID, m *pb.Message) {
 	if len(e.receivings) >= ReceivingsMax {
 		return // the leader offers it again
 	}
-	r := &receiving{group: g, from: from, offer: m}
+	r := &receiving{group: g, replica: g.replica, from: from, offer: m}
 	e.receivings = append(e.receivings, r)
 	e.askManifest(r)
 }
@@ -136,6 +138,11 @@ func (e *Engine) receivingFrom(g *group, from event.ServerID) *receiving {
 	return nil
 }
 
+// over reports whether the replica that the snapshot is for is gone.
+func (r *receiving) over(e *Engine) bool {
+	return e.groups[r.group.id] != r.group || r.group.replica == nil || r.group.replica != r.replica
+}
+
 // transfer orders an operation for a snapshot that is fetched.
 func (e *Engine) transfer(r *receiving, op event.Op) {
 	op.Ticket, op.Group = e.ticket(), r.group.id
@@ -153,7 +160,11 @@ func (e *Engine) stage(r *receiving) {
 func (e *Engine) staged(c *event.Completion) {
 	r := e.stagings[c.Ticket]
 	delete(e.stagings, c.Ticket)
-	if r == nil || !slices.Contains(e.receivings, r) || e.groups[r.group.id] != r.group {
+	if r == nil || !slices.Contains(e.receivings, r) {
+		return
+	}
+	if r.over(e) {
+		e.endReceiving(r)
 		return
 	}
 	r.until = e.now.Mono + transferNanos

@@ -57,7 +57,7 @@ func (e *Engine) repair(g *group) {
 		slices.ContainsFunc(e.receivings, func(r *receiving) bool { return r.group == g }) {
 		return
 	}
-	r := &receiving{group: g, from: event.ServerID(leader.Server), repair: true}
+	r := &receiving{group: g, replica: g.replica, from: event.ServerID(leader.Server), repair: true}
 	e.receivings = append(e.receivings, r)
 	e.askManifest(r)
 }

@@ -213,7 +213,7 @@ func (e *Engine) tickTransfers() {
 		}
 	}
 	for _, r := range slices.Clone(e.receivings) {
-		if !r.installing && (r.until <= e.now.Mono || e.peerOf[r.from] == nil) || e.groups[r.group.id] != r.group || r.group.replica == nil {
+		if !r.installing && (r.until <= e.now.Mono || e.peerOf[r.from] == nil) || r.over(e) {
 			e.endReceiving(r)
 		}
 	}

@@ -268,3 +268,15 @@ func (quiet) Fatal(v ...any)                 { raftPanic(v...) }
 func (quiet) Fatalf(format string, v ...any) { raftPanicf(format, v...) }
 func (quiet) Panic(v ...any)                 { raftPanic(v...) }
 func (quiet) Panicf(format string, v ...any) { raftPanicf(format, v...) }
+
+// Holds reports whether the log has the entry, durable or under way: what a candidate's word about its log covers.
+func (r *Replica) Holds(index, term uint64) bool {
+	for i := len(r.inFlight) - 1; i >= 0; i-- {
+		entries := r.inFlight[i].entries
+		if n := len(entries); n > 0 && entries[0].GetIndex() <= index {
+			return index <= entries[n-1].GetIndex() && entries[index-entries[0].GetIndex()].GetTerm() == term
+		}
+	}
+	found, err := r.log.Term(index)
+	return err == nil && found == term || index < r.log.first
+}

@@ -123,7 +123,7 @@ func (w *World) elected(m *machine, r *replica.Replica) {
 	if !known || key.term <= committed.in || committed.by == m.index || newest <= l.base || r.Applied().Index >= newest {
 		return
 	}
-	if e == nil || e.term != committed.term {
+	if (e == nil || e.term != committed.term) && !r.Holds(newest, committed.term) {
 		w.violate("leader-incomplete", "group %d: node %d leads in term %d without the entry %d, which node %d has applied",
 			group, m.index, key.term, newest, committed.by)
 	}
