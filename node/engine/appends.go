@@ -82,11 +82,20 @@ func (e *Engine) flushGroups() bool {
 		proposed = e.writeBytes < StepBytesMax && g.replica.Flush(at, e) || proposed
 		if g.replica.Dirty() {
 			e.markDirty(g)
+			e.awaitGathered(g)
 		}
 	}
 	clear(dirty)
 	e.dirtySpare = dirty[:0]
 	return proposed
+}
+
+// awaitGathered sets a timer for commands that wait for company: nothing else may happen until their time is over.
+func (e *Engine) awaitGathered(g *group) {
+	if g.replica.Gathers() && !g.lazy {
+		g.lazy = true
+		e.timers.push(timer{at: e.now.Mono + replica.GatherNanos, kind: lazyTimer, owner: uint64(g.id)})
+	}
 }
 
 // flushAppends hands out the step's append and the blocks that follow it.

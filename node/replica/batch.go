@@ -145,19 +145,40 @@ func (r *Replica) sizeHint() int {
 // Dirty reports whether commands wait to be proposed, or reads for a round.
 func (r *Replica) Dirty() bool { return r.open != nil || r.proposed < len(r.waiting) || r.mustAsk() }
 
+// GatherNanos is how long a small batch of a group with several voters waits for the one before it to be committed.
+const GatherNanos = int64(2e6)
+
 // mayAppend reports whether another append may be under way. The disk syncs one append after the other: a second one
 // pays when somebody waits for a message of it, or when it is large, so that its preparation overlaps with the sync of
 // the first. Deliveries and acknowledgements better gather what else comes until then.
-func (r *Replica) mayAppend() bool {
+func (r *Replica) mayAppend(mono int64) bool {
 	switch {
-	case len(r.inFlight) == 0:
-		return true
 	case len(r.inFlight) >= InFlightMax:
 		return false
+	case r.rounds:
+		return r.mayReplicate(mono)
+	case len(r.inFlight) == 0:
+		return true
 	default:
 		return r.proposed < len(r.waiting) || r.open.published || len(r.open.data) >= OverlapBytesMin
 	}
 }
+
+// mayReplicate is mayAppend for several voters. An entry then costs each of them a message, a sync and an answer, whatever
+// its size: messages that come while one is on its way better travel together, unless that takes long or they are many.
+func (r *Replica) mayReplicate(mono int64) bool {
+	switch {
+	case r.proposed == 0 || r.proposed < len(r.waiting) || len(r.open.data) >= OverlapBytesMin:
+		return true
+	case !r.open.published:
+		return len(r.inFlight) == 0
+	default:
+		return mono-r.proposedMono >= GatherNanos
+	}
+}
+
+// Gathers reports whether commands wait for those before them to be committed, at most for GatherNanos.
+func (r *Replica) Gathers() bool { return r.rounds && r.serving && r.open != nil && r.proposed > 0 }
 
 // Flush proposes what has been gathered, unless so many appends are under way that batches better grow, and begins the
 // round of the reads that wait. It stamps batches with the leader's time, never earlier than the ones before. It reports
@@ -171,7 +192,7 @@ func (r *Replica) Flush(now event.Time, sink Sink) bool {
 	if !r.leader && r.rounds {
 		r.abandon()
 	}
-	if !r.serving || r.open == nil && r.proposed == len(r.waiting) || !r.mayAppend() {
+	if !r.serving || r.open == nil && r.proposed == len(r.waiting) || !r.mayAppend(now.Mono) {
 		return asked
 	}
 	r.Wake(sink)
@@ -191,6 +212,9 @@ func (r *Replica) Flush(now event.Time, sink Sink) bool {
 		}
 	}
 	proposed := r.proposed > before
+	if proposed {
+		r.proposedMono = now.Mono
+	}
 	r.Advance(sink)
 	return asked || proposed
 }
