@@ -191,7 +191,8 @@ func TestExitCodesAndTexts(t *testing.T) {
 		{"help bench", 0, "fresh\ndirectories"},
 		{"-foo", 2, "flag provided but not defined: -foo"},
 		{"serve -p x", 2, "invalid value"},
-		{"-tls", 1, "flag -tls is not supported by this version of weir"},
+		{"-syslog", 1, "flag -syslog is not supported by this version of weir"},
+		{"-tls", 1, "TLS Server certificate must be present and valid"},
 		{"-c /nonexistent/a.conf", 1, "no such file"},
 		{"-t -c " + bad, 1, `bad.conf:2:1: unknown field "prot"`},
 		{"-c " + bad, 1, `option "leafnodes" is not supported by this version of weir`},
@@ -275,13 +276,12 @@ func TestReloadChangesUsersAndBounds(t *testing.T) {
 	s.connect(options("b", "secret2")...)
 	reload(s, users+"max_connections: 1\n", "Reloaded: max_connections = 1")
 	gone("b", nats.ErrMaxConnectionsExceeded)
-	reload(s, "authorization { users: [ {user: a, password: secret1}, {user: c, password: secret3} ] }\n", "Reloaded: users")
+	reload(s, "authorization { users: [ {user: a, password: secret1}, {user: c, password: secret3} ] }\n", "Reloaded: authorization users")
 	third := s.connect(options("c", "secret3")...)
 	reload(s, "authorization { users: [ {user: a, password: changed}, {user: c, password: secret3} ] }\nmax_connections: 7\n",
 		"Reloaded: max_connections = 7")
 	gone("a", nats.ErrAuthorization, io.EOF) // the client may see the end after the reason
-	reload(s, "authorization { users: [ {user: c, password: secret3, permissions: {publish: x}} ] }\n",
-		`config reload not supported for permissions: those of user "c" differ`)
+	reload(s, users+"server_tags: [\"a\"]\nlame_duck_duration: \"1m\"\n", "config reload not supported for LameDuckDuration: old=2m0s, new=1m0s")
 	reload(s, users+"server_name: x\n", "config reload not supported for ServerName: old=, new=x")
 	reload(s, "prot: 1\n", `unknown field "prot"`)
 	if !first.IsClosed() || third.Flush() != nil {

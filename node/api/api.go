@@ -137,6 +137,9 @@ func New(config Config, backend Backend) *API {
 	return &API{config: config, backend: backend, counters: make(map[string]*jsapi.APIStats)}
 }
 
+// SetPendingBytes changes Config.PendingBytes for batches that begin from now on.
+func (a *API) SetPendingBytes(n int) { a.config.PendingBytes = n }
+
 // Stats returns the number of requests of the account that were answered, and of those that were refused.
 func (a *API) Stats(account string) jsapi.APIStats {
 	return *a.stats(account)

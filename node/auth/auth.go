@@ -54,6 +54,8 @@ type Config struct {
 	NoAuthUser string
 	// DefaultPermissions apply to users without their own; nil means everything.
 	DefaultPermissions *Permissions
+	// MapCertificates finds users by their certificates alone.
+	MapCertificates bool
 }
 
 // Authenticator decides who clients are. It is not safe for concurrent use.
@@ -62,6 +64,8 @@ type Authenticator struct {
 	token     *account
 	anonymous *Identity
 	required  bool
+	byCert    []distinguished // users whose names are distinguished names, sorted; nil unless certificates are mapped
+	maps      bool
 }
 
 // account is a secret and the identity that it proves.
@@ -99,6 +103,9 @@ func New(config Config) (*Authenticator, error) {
 		a.token = &account{secret: newSecret(config.Token), identity: identity}
 	}
 	a.required = len(config.Users) > 0 || a.token != nil
+	if a.maps = config.MapCertificates; a.maps {
+		a.byCert = distinguish(a.users)
+	}
 	if !a.required {
 		a.anonymous = &Identity{Account: GlobalAccount, Permissions: config.DefaultPermissions}
 	}
@@ -126,12 +133,19 @@ func (a *Authenticator) Anonymous() (Identity, bool) {
 	return *a.anonymous, true
 }
 
-// Authenticate decides by the credentials in CONNECT who the client is; false refuses it. Credentials that no
-// configuration asks for are ignored.
-func (a *Authenticator) Authenticate(c *wire.Connect) (Identity, bool) {
+// Authenticate decides by the credentials in CONNECT, or by the certificate that the client proved to hold, nil without
+// one, who the client is; false refuses it. Credentials that no configuration asks for are ignored.
+func (a *Authenticator) Authenticate(c *wire.Connect, held *Certificate) (Identity, bool) {
 	bare := c.User == "" && c.Password == "" && c.Token == "" && c.Nkey == ""
 	if !a.required || (bare && a.anonymous != nil) {
 		return a.Anonymous()
+	}
+	if a.maps && a.token == nil {
+		user := a.holder(held)
+		if user == nil {
+			return Identity{}, false
+		}
+		return user.identity, true
 	}
 	proof, given := a.token, c.Token
 	if proof == nil {

@@ -33,6 +33,7 @@ func (c *Config) Check() error {
 	if a.Token != "" && a.User != "" {
 		add("Cannot have a user/pass and token")
 	}
+	c.checkTLS(add)
 	c.checkAccounts(add)
 	c.checkCluster(add)
 	return p.err()

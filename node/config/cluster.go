@@ -43,19 +43,6 @@ type Route struct {
 	User, Password string
 }
 
-// TLS is a tls block of the cluster. Both sides always have to show a certificate that the authority signed.
-type TLS struct {
-	// CertFile and KeyFile hold what this server shows, CAFile the authorities of the others; "" takes those of the
-	// machine.
-	CertFile, KeyFile, CAFile string
-	// Insecure does not check the servers that are dialed.
-	Insecure bool
-	// MinVersion is the oldest version that is spoken: "1.2" or "1.3".
-	MinVersion string
-	// TimeoutNanos is how long a handshake may take.
-	TimeoutNanos int64
-}
-
 func (c *Cluster) take(v value) {
 	v.block([]field{
 		{"name", func(v value) { v.text(&c.Name) }},
@@ -64,7 +51,7 @@ func (c *Cluster) take(v value) {
 		{"port", func(v value) { v.integer(&c.Port, -1, PortMax) }},
 		{"authorization", func(v value) { c.takeAuthorization(v) }},
 		{"routes", func(v value) { c.takeRoutes(v) }},
-		{"tls", func(v value) { c.TLS = takeTLS(v) }},
+		{"tls", func(v value) { c.TLS = takePeerTLS(v) }},
 		{"cluster_advertise advertise", func(v value) { v.text(&c.Advertise) }},
 		{"no_advertise", func(v value) { v.truth(&c.NoAdvertise) }},
 		{"connect_retries", func(v value) { v.integer(&c.ConnectRetries, 0, math.MaxInt32) }},
@@ -139,37 +126,6 @@ func (c *Cluster) takeRoutes(v value) {
 		}
 		c.Routes = append(c.Routes, r)
 	}
-}
-
-func takeTLS(v value) *TLS {
-	t := &TLS{TimeoutNanos: DefaultTLSTimeoutNanos, MinVersion: "1.2"}
-	v.block([]field{
-		{"cert_file", func(v value) { v.text(&t.CertFile) }},
-		{"key_file", func(v value) { v.text(&t.KeyFile) }},
-		{"ca_file", func(v value) { v.text(&t.CAFile) }},
-		{"verify", func(v value) {
-			verify := true
-			v.truth(&verify)
-			if !verify {
-				v.warn("certificates of other servers are verified always")
-			}
-		}},
-		{"insecure", func(v value) { v.truth(&t.Insecure) }},
-		{"timeout", func(v value) { v.seconds(&t.TimeoutNanos) }},
-		{"min_version", func(v value) {
-			v.text(&t.MinVersion)
-			if t.MinVersion != "1.2" && t.MinVersion != "1.3" {
-				v.problem("min_version is %q, not \"1.2\" or \"1.3\"", t.MinVersion)
-			}
-		}},
-		unsupported("verify_and_map verify_cert_and_check_known_urls cipher_suites curve_preferences pinned_certs handshake_first"),
-		unsupported("connection_rate_limit certs allow_insecure_cipher_suites ocsp_peer"),
-		unsupported("cert_store cert_match cert_match_by cert_match_skip_invalid ca_certs_match"),
-	})
-	if t.CertFile == "" || t.KeyFile == "" {
-		v.problem("missing 'cert_file' or 'key_file' in TLS configuration")
-	}
-	return t
 }
 
 var (

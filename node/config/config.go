@@ -28,6 +28,7 @@ const (
 	DefaultMaxConsumers        = 1_000
 	DefaultSystemAccount       = "$SYS"
 	DefaultTLSTimeoutNanos     = int64(2 * time.Second)
+	DefaultAuthTimeoutNanos    = int64(2 * time.Second)
 
 	// LargePayloadBytes is the payload limit from which on a server warns.
 	LargePayloadBytes = 8 << 20
@@ -95,6 +96,10 @@ type Config struct {
 	// NoHeaderSupport refuses messages with headers.
 	NoHeaderSupport bool
 
+	// TLS, when not nil, protects the connections of clients; AllowNonTLS leaves it to them.
+	TLS         *TLS
+	AllowNonTLS bool
+
 	// Authorization is who may connect.
 	Authorization Authorization
 	// NoAuthUser is the user that a client without credentials becomes; "" is none.
@@ -159,7 +164,7 @@ type Authorization struct {
 	Users []User
 	// Permissions are those of User, and of Users that have none of their own; nil permits everything.
 	Permissions *Permissions
-	// TimeoutNanos is how long a client has to authenticate.
+	// TimeoutNanos is how long a client has to authenticate; 0 leaves it to Complete.
 	TimeoutNanos int64
 }
 
@@ -248,7 +253,6 @@ func Default() Config {
 		WriteDeadlineNanos:    int64(10 * time.Second),
 		LameDuckDurationNanos: int64(2 * time.Minute),
 		LameDuckGraceNanos:    int64(10 * time.Second),
-		Authorization:         Authorization{TimeoutNanos: int64(2 * time.Second)},
 		SystemAccount:         DefaultSystemAccount,
 		Cluster:               Cluster{TimeoutNanos: int64(2 * time.Second)},
 		JetStream: JetStream{

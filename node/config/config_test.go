@@ -46,6 +46,7 @@ func describe(tree map[string]any) string {
 	c := Default()
 	warnings, err := c.Apply(tree)
 	if err == nil {
+		c.Complete()
 		err = c.Check()
 	}
 	for _, w := range warnings {
@@ -57,7 +58,9 @@ func describe(tree map[string]any) string {
 		}
 		return out.String()
 	}
-	before := flatten(Default())
+	standard := Default()
+	standard.Complete()
+	before := flatten(standard)
 	for _, line := range flatten(c) {
 		if !slices.Contains(before, line) {
 			fmt.Fprintln(&out, line)

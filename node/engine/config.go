@@ -11,19 +11,22 @@ import (
 	"weir/transport/wire"
 )
 
-// Config is the configuration of an engine. It does not change while the engine runs.
+// Config is the configuration of an engine. It changes only by reloads.
 type Config struct {
 	// ServerID is the id that clients see, new at each start; ServerName is the configured name or the id.
 	ServerID, ServerName string
 	// Host and Port are what INFO tells clients to connect to.
 	Host string
 	Port int
-	// ConnectURLs are further addresses that INFO advertises.
-	ConnectURLs []string
+	// AdvertiseHost and AdvertisePort, when they are set, stand for Host and for Port in INFO.
+	AdvertiseHost string
+	AdvertisePort int
 	// GoVersion is shown in INFO.
 	GoVersion string
 	// Auth decides who may connect.
 	Auth *auth.Authenticator
+	// Protection is what INFO says about TLS; the edge provides it.
+	Protection event.Protection
 	// Accounts are the accounts; empty: all clients share one, "$G". SystemAccount is the name of the system account;
 	// empty means "$SYS".
 	Accounts      []Account
@@ -152,11 +155,19 @@ type Plant struct {
 
 // clients is what the sessions of the server share.
 func (c *Config) clients() session.Config {
+	host, port := c.Host, c.Port
+	if c.AdvertiseHost != "" {
+		host = c.AdvertiseHost
+	}
+	if c.AdvertisePort != 0 {
+		port = c.AdvertisePort
+	}
 	return session.Config{
 		Info: wire.Info{
 			ServerID: c.ServerID, ServerName: c.ServerName, Version: jsapi.Version, Proto: 1, GoVersion: c.GoVersion,
-			Host: c.Host, Port: c.Port, Headers: !c.Limits.NoHeaders, JetStream: c.JetStream.Enabled, Domain: c.JetStream.Domain, ConnectURLs: c.ConnectURLs,
+			Host: host, Port: port, Headers: !c.Limits.NoHeaders, JetStream: c.JetStream.Enabled, Domain: c.JetStream.Domain,
 			APILevel: jsapi.APILevel, Cluster: c.Cluster.Name,
+			TLSRequired: c.Protection.Required, TLSAvailable: c.Protection.Available, TLSVerify: c.Protection.Verify,
 		},
 		Auth:               c.Auth,
 		Limits:             wire.Limits{ControlLineBytes: c.Limits.ControlLineBytes, PayloadBytes: c.Limits.PayloadBytes},

@@ -167,6 +167,10 @@ func (e *Engine) Step(now event.Time, in *event.Input, out *event.Outputs) {
 	case event.Woke:
 	case event.Opened:
 		e.connect(in)
+	case event.Greet:
+		e.greet(in)
+	case event.Secured:
+		e.secured(in)
 	case event.Ops:
 		e.operate(in)
 	case event.Refused:
@@ -180,7 +184,7 @@ func (e *Engine) Step(now event.Time, in *event.Input, out *event.Outputs) {
 	case event.LameDuck:
 		e.lameDuck()
 	case event.Reloaded:
-		e.reload(in)
+		e.reload(in.Reload)
 	case event.Shutdown:
 		e.shutdown()
 	case event.PeerUp:

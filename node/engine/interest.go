@@ -167,7 +167,7 @@ func (e *Engine) advertise() {
 func (e *Engine) connectURLs() []string {
 	own := e.config.Cluster.ClientURLs
 	if !e.together || len(own) == 0 {
-		return e.config.ConnectURLs
+		return nil
 	}
 	var urls []string
 	for _, n := range e.neighbours {

@@ -121,6 +121,9 @@ func (a *account) sendJSON(to []byte, v any) {
 	a.send(to, nil, body)
 }
 
+// tlsTimeoutNanos is shown as the bound of handshakes where nobody knows of one.
+const tlsTimeoutNanos = int64(2e9)
+
 // asked is the engine as the source of answers.
 type asked Engine
 
@@ -132,6 +135,7 @@ func (a *asked) Server() monitor.Server {
 	return monitor.Server{
 		ID: a.config.ServerID, Name: a.config.ServerName, Version: jsapi.Version, GoVersion: a.config.GoVersion,
 		Host: a.config.Host, Port: a.config.Port, StartNanos: a.counters.start.Wall, SystemAccount: a.config.SystemAccount,
+		TLSRequired: a.config.Protection.Required, TLSVerify: a.config.Protection.Verify, TLSTimeoutNanos: tlsTimeoutNanos,
 	}
 }
 

@@ -136,13 +136,24 @@ func addTraffic(t *monitor.Tenant, stats *session.Stats) {
 func showConnection(s *session.Session) monitor.Connection {
 	stats := s.Stats()
 	connect := s.Connect()
-	return monitor.Connection{
+	shown := monitor.Connection{
 		ID: uint64(s.ID()), IP: s.Address(), Port: s.Port(), StartNanos: stats.StartWall, LastNanos: stats.LastActivityWall,
 		RTTNanos: stats.RoundTripNanos, PendingBytes: int64(s.PendingBytes()),
 		InMsgs: stats.InMsgs, OutMsgs: stats.OutMsgs, InBytes: stats.InBytes, OutBytes: stats.OutBytes,
 		Subscriptions: len(s.Subs()), Name: connect.Name, Lang: connect.Lang, Version: connect.Version,
 		User: s.Identity().User, Account: s.Identity().Account,
 	}
+	t := s.TLS()
+	if t == nil {
+		return shown
+	}
+	shown.TLS = &monitor.TLS{Version: t.Version, Cipher: t.Cipher, First: t.First}
+	if t.Certificate != nil {
+		for _, p := range t.Certificate.Peers {
+			shown.TLS.Peers = append(shown.TLS.Peers, monitor.PeerCertificate(p))
+		}
+	}
+	return shown
 }
 
 func showSubs(subs []*route.Sub) []monitor.Subscription {

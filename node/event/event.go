@@ -8,7 +8,6 @@
 package event
 
 import (
-	"weir/node/auth"
 	"weir/transport/peerwire"
 	"weir/transport/wire"
 )
@@ -38,8 +37,13 @@ type InputKind uint8
 const (
 	// Woke brings nothing but time: a deadline that the engine asked for may have passed.
 	Woke InputKind = iota
-	// Opened reports a new client connection: Conn, Text (remote address).
+	// Opened reports a new client connection: Conn, Text (remote address), Start.
 	Opened
+	// Greet asks for INFO on a connection that was opened Silent, because the client waits for it: Conn.
+	Greet
+	// Secured reports that it is settled whether a connection that was opened Guarded or Silent is protected: Conn, TLS (nil:
+	// it is not). Its first Ops come later.
+	Secured
 	// Ops brings operations that the connection's parser read: Conn, Ops. The slices inside are the parser's and are
 	// valid during the step only.
 	Ops
@@ -60,8 +64,7 @@ const (
 	PeerUp
 	// PeerDown reports that the session ended: Peer. Frames that it brought have been given before.
 	PeerDown
-	// Reloaded brings what the operator changed about clients: N (the bound of their connections; the newest ones beyond
-	// it are closed), Users.
+	// Reloaded brings what the operator changed about clients: Reload. Those that may not stay are closed.
 	Reloaded
 	// FromPeer brings frames of a session: Peer, Frames. Those of a kind that is no datagram come in the order in which
 	// they were sent, without gaps, until PeerDown.
@@ -76,10 +79,14 @@ type Input struct {
 	Conn ConnID
 	// Ops are the operations of an Ops input, in order.
 	Ops []wire.Op
-	// N is a number of bytes, or of connections.
+	// Start is how the connection begins.
+	Start Start
+	// TLS is how the connection is protected. The engine keeps it.
+	TLS *TLS
+	// N is a number of bytes.
 	N int
-	// Users decides who clients are from now on; nil leaves it as it is. Who may not stay is closed.
-	Users *auth.Authenticator
+	// Reload is what the operator changed about clients.
+	Reload *Reload
 	// Text is a remote address, "host:port".
 	Text string
 	// Failure is why the parser refused the bytes.

@@ -59,7 +59,7 @@ func (n *network) Send(out []event.ConnOut) {
 			c.Stall(time.Duration(o.StallNanos))
 		}
 		if len(o.Bytes) > 0 {
-			n.tracer.sent(o.Conn, o.Bytes)
+			n.tracer.Load().sent(o.Conn, o.Bytes)
 			c.Queue(o.Bytes)
 			n.touched = append(n.touched, c)
 		}
@@ -90,7 +90,7 @@ type clients Host
 
 // Ops brings operations of a connection to the node.
 func (c *clients) Ops(id uint64, ops []wire.Op) {
-	c.tracer.received(event.ConnID(id), ops)
+	c.tracer.Load().received(event.ConnID(id), ops)
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock() // what comes after the end of the server is not answered
@@ -106,7 +106,7 @@ func (c *clients) Refused(id uint64, failure wire.Failure) {
 
 // Closed brings the end of a connection to the node.
 func (c *clients) Closed(id uint64, reason wire.Reason) {
-	c.tracer.closed(event.ConnID(id), reason)
+	c.tracer.Load().closed(event.ConnID(id), reason)
 	c.mu.Lock()
 	delete(c.conns, event.ConnID(id))
 	(*Host)(c).stepLocked(0, event.Input{Kind: event.Closed, Conn: event.ConnID(id), Reason: reason})

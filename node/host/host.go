@@ -13,11 +13,11 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/disk/vfs"
 	"weir/node"
-	"weir/node/auth"
 	"weir/node/engine"
 	"weir/node/event"
 	"weir/transport/tcp"
@@ -34,6 +34,8 @@ type Options struct {
 	Listen string
 	// Cluster is about other servers; nil without any.
 	Cluster *Cluster
+	// Guard, when it is not nil, is how the connections of clients are protected.
+	Guard *tcp.Guard
 	// WriteDeadline bounds a write to a client that does not read.
 	WriteDeadline time.Duration
 	// SyncInterval, when not 0, makes the log durable in the background at this interval instead of before every
@@ -65,7 +67,7 @@ type Host struct {
 	written   map[event.ConnID]int
 	spare     [][]byte
 
-	tracer *tracer
+	tracer atomic.Pointer[tracer]
 	links  *links // nil without cluster
 
 	log   worker // write-ahead log
@@ -85,7 +87,7 @@ func New(options Options) (*Host, error) {
 		written: map[event.ConnID]int{},
 		quit:    make(chan struct{}),
 	}
-	h.tracer = newTracer(options.Log, options.TraceBytes)
+	h.tracer.Store(newTracer(options.Log, options.TraceBytes))
 	h.timer = time.AfterFunc(time.Hour, h.wake)
 	h.log.init(h)
 	h.store.init(h)
@@ -166,9 +168,18 @@ func (h *Host) accept(sock *net.TCPConn) {
 		_ = sock.Close()
 		return
 	}
+	start, guard := event.Plain, h.options.Guard
+	switch {
+	case guard.Waits():
+		start = event.Silent
+	case guard != nil:
+		start = event.Guarded
+	}
+	c.Protect(guard)
 	h.conns[id] = c
-	h.tracer.opened(id, sock.RemoteAddr().String())
-	h.stepLocked(0, event.Input{Kind: event.Opened, Conn: id, Text: sock.RemoteAddr().String()})
+	address := sock.RemoteAddr().String()
+	h.tracer.Load().opened(id, address)
+	h.stepLocked(0, event.Input{Kind: event.Opened, Conn: id, Text: address, Start: start})
 	go c.Serve()
 }
 
@@ -216,11 +227,6 @@ func (h *Host) wake() { h.step(event.Input{Kind: event.Woke}) }
 func (h *Host) LameDuck() {
 	_ = h.listener.Close()
 	h.step(event.Input{Kind: event.LameDuck})
-}
-
-// Reload changes how many clients there may be, and who they are; users that are nil stay as they are.
-func (h *Host) Reload(connections int, users *auth.Authenticator) {
-	h.step(event.Input{Kind: event.Reloaded, N: connections, Users: users})
 }
 
 // Disconnect closes up to n connections, for leaving gradually, and returns how many are left.

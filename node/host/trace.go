@@ -50,12 +50,23 @@ func (t *tracer) opened(id event.ConnID, address string) {
 	if t == nil {
 		return
 	}
-	c := &traced{name: fmt.Sprintf("%s - cid:%d", address, id)}
+	c := t.add(id, address)
+	t.log.Debug(c.name + " - Client connection created")
+}
+
+// add begins to show a connection. What the server sends next on it is the beginning of an operation.
+func (t *tracer) add(id event.ConnID, address string) *traced {
+	c := &traced{name: clientName(id, address)}
 	c.parser = wire.NewClientParser(wire.Limits{ControlLineBytes: traceLineMax, PayloadBytes: tracePayloadMax})
 	t.mu.Lock()
 	t.conns[id] = c
 	t.mu.Unlock()
-	t.log.Debug(c.name + " - Client connection created")
+	return c
+}
+
+// clientName is how log lines begin that are about a connection.
+func clientName(id event.ConnID, address string) string {
+	return fmt.Sprintf("%s - cid:%d", address, id)
 }
 
 // The bounds of what the server may send and is still shown.

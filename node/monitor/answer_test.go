@@ -23,8 +23,10 @@ func (f fixed) Server() Server {
 		MaxConnections: 65536, PingMax: 2, MaxControlLine: 4096, MaxPayload: 1 << 20, MaxPending: 64 << 20,
 		PingIntervalNanos: 120e9, AuthTimeoutNanos: 1_500_000_000, WriteDeadlineNanos: 10e9, StartNanos: start, ConfigNanos: start,
 		SystemAccount: "$SYS", MemoryBytes: 1 << 24, Cores: 2, MaxProcs: 2, CPU: 1.5, Requests: map[string]uint64{"/varz": 1, "/": 2},
+		TLSTimeoutNanos: 2e9,
 	}
 	if f.clustered {
+		s.TLSRequired, s.TLSVerify, s.CertificateEndNanos = true, true, start
 		s.Cluster = ClusterOptions{Name: "C1", Host: "0.0.0.0", Port: 6222, URLs: []string{"n2:6222", "n3:6222"}, AuthTimeoutNanos: 2e9, TLSTimeoutNanos: 2e9, TLS: true}
 		s.Routes = []Route{
 			{ID: 5, RemoteID: "NTWO", RemoteName: "n2", IP: "10.0.0.2", Port: 6222, Solicited: true, Configured: true, StartNanos: start,
@@ -46,7 +48,8 @@ func (f fixed) Snapshot(w Want) Snapshot {
 			{ID: 1, IP: "127.0.0.1", Port: 1001, StartNanos: start, LastNanos: start + 60e9, RTTNanos: 382_000, InMsgs: 5, Subscriptions: 1,
 				Name: "one", Lang: "go", Version: "1.55.0", User: "joe", Account: "$G"},
 			{ID: 2, IP: "127.0.0.1", Port: 1002, StartNanos: start + 1e9, LastNanos: start + 2e9, InMsgs: 9, PendingBytes: 7, Subscriptions: 1,
-				Account: "A"},
+				Account: "A", TLS: &TLS{Version: "1.3", Cipher: "TLS_AES_128_GCM_SHA256", First: true,
+					Peers: []PeerCertificate{{Subject: "CN=two", KeySum: "aa", Sum: "bb"}}}},
 		}
 		if w.Subscriptions {
 			s.Connections[0].List = []Subscription{{Subject: "foo.*", Queue: "q", SID: "1", Msgs: 3, Max: 9}}

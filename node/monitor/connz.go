@@ -43,11 +43,22 @@ type connInfo struct {
 	Name          string      `json:"name,omitempty"`
 	Lang          string      `json:"lang,omitempty"`
 	Version       string      `json:"version,omitempty"`
+	TLSVersion    string      `json:"tls_version,omitempty"`
+	TLSCipher     string      `json:"tls_cipher_suite,omitempty"`
+	TLSPeers      []peerCert  `json:"tls_peer_certs,omitempty"`
+	TLSFirst      bool        `json:"tls_first,omitempty"`
 	User          string      `json:"authorized_user,omitempty"`
 	Account       string      `json:"account,omitempty"`
 	List          []string    `json:"subscriptions_list,omitempty"`
 	Details       []subDetail `json:"subscriptions_list_detail,omitempty"`
 	NameTag       string      `json:"name_tag,omitempty"`
+}
+
+// peerCert describes a certificate that a client sent.
+type peerCert struct {
+	Subject string `json:"subject,omitempty"`
+	KeySum  string `json:"spki_sha256,omitempty"`
+	Sum     string `json:"cert_sha256,omitempty"`
 }
 
 type subDetail struct {
@@ -202,6 +213,12 @@ func (q *connzQuery) describe(c *Connection, now int64) connInfo {
 		Uptime: uptime(c.age(now)), Idle: uptime(now - c.LastNanos), PendingBytes: c.PendingBytes,
 		InMsgs: c.InMsgs, OutMsgs: c.OutMsgs, InBytes: c.InBytes, OutBytes: c.OutBytes, Subscriptions: c.Subscriptions,
 		Name: c.Name, Lang: c.Lang, Version: c.Version, RTT: time.Duration(c.RTTNanos).String(),
+	}
+	if t := c.TLS; t != nil {
+		info.TLSVersion, info.TLSCipher, info.TLSFirst = t.Version, t.Cipher, t.First
+		for i := 0; i < len(t.Peers) && q.auth; i++ {
+			info.TLSPeers = append(info.TLSPeers, peerCert(t.Peers[i]))
+		}
 	}
 	if c.StopNanos != 0 {
 		stop := jsapi.Time(c.StopNanos)

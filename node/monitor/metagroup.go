@@ -87,9 +87,9 @@ func (s *Snapshot) activeServers() int {
 }
 
 // connectURLs are the addresses that clients are told.
-func (s *Snapshot) connectURLs(server *Server) []string {
+func (s *Snapshot) connectURLs() []string {
 	if s.Cluster == nil {
-		return server.ConnectURLs
+		return nil
 	}
 	return s.Cluster.ClientURLs
 }

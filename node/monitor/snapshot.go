@@ -29,10 +29,12 @@ type Server struct {
 	HTTPPort int
 	// HTTPBasePath precedes the paths of monitoring.
 	HTTPBasePath string
-	// ConnectURLs are the addresses that clients are told.
-	ConnectURLs []string
 	// AuthRequired says that clients need credentials.
 	AuthRequired bool
+	// TLSRequired says that clients have to begin TLS, TLSVerify that they have to show a certificate. TLSTimeoutNanos
+	// bounds a handshake, and CertificateEndNanos is when the server's own certificate expires, 0 without one.
+	TLSRequired, TLSVerify               bool
+	TLSTimeoutNanos, CertificateEndNanos int64
 	// The limits of the server, as in package config.
 	MaxConnections, MaxSubscriptions, PingMax, MaxControlLine, MaxPayload int
 	MaxPending, PingIntervalNanos, AuthTimeoutNanos, WriteDeadlineNanos   int64
@@ -133,6 +135,23 @@ type Connection struct {
 	Name, Lang, Version string
 	// User is the name it authenticated as, Account the account it is bound to.
 	User, Account string
+	// TLS is how it is protected; nil when it is not.
+	TLS *TLS
+}
+
+// TLS is how a connection is protected.
+type TLS struct {
+	// Version and Cipher are the names of the version and of the cipher suite.
+	Version, Cipher string
+	// First says that the handshake came before INFO.
+	First bool
+	// Peers are the certificates that the client sent.
+	Peers []PeerCertificate
+}
+
+// PeerCertificate is a certificate: its subject, and SHA-256 of its public key and of all of it, in hexadecimal.
+type PeerCertificate struct {
+	Subject, KeySum, Sum string
 }
 
 // Subscription is one subscription of a connection.

@@ -36,6 +36,8 @@ type varz struct {
 	Host             string            `json:"host"`
 	Port             int               `json:"port"`
 	AuthRequired     bool              `json:"auth_required,omitempty"`
+	TLSRequired      bool              `json:"tls_required,omitempty"`
+	TLSVerify        bool              `json:"tls_verify,omitempty"`
 	ConnectURLs      []string          `json:"connect_urls,omitempty"`
 	MaxConnections   int               `json:"max_connections"`
 	MaxSubscriptions int               `json:"max_subscriptions,omitempty"`
@@ -55,7 +57,7 @@ type varz struct {
 	MQTT             empty             `json:"mqtt"`
 	WebSocket        empty             `json:"websocket"`
 	JetStream        varzJetStream     `json:"jetstream"`
-	TLSTimeout       int               `json:"tls_timeout"`
+	TLSTimeout       json.Number       `json:"tls_timeout"`
 	WriteDeadline    int64             `json:"write_deadline"`
 	Start            jsapi.Time        `json:"start"`
 	Now              jsapi.Time        `json:"now"`
@@ -90,6 +92,7 @@ type varz struct {
 	SlowStats        kinds             `json:"slow_consumer_stats"`
 	StaleStats       kinds             `json:"stale_connection_stats"`
 	IOWaits          ioWaits           `json:"disk_io_wait_stats"`
+	CertificateEnd   *jsapi.Time       `json:"tls_cert_not_after,omitempty"`
 }
 
 type varzJetStream struct {
@@ -165,11 +168,11 @@ func (r *request) varz() *varz {
 	s, n := r.source.Server(), r.source.Snapshot(Want{})
 	v := &varz{
 		ServerID: s.ID, ServerName: s.Name, Version: s.Version, Proto: 1, GitCommit: s.GitCommit, Go: s.GoVersion,
-		Host: s.Host, Port: s.Port, AuthRequired: s.AuthRequired, ConnectURLs: n.connectURLs(&s),
+		Host: s.Host, Port: s.Port, AuthRequired: s.AuthRequired, ConnectURLs: n.connectURLs(),
 		MaxConnections: s.MaxConnections, MaxSubscriptions: s.MaxSubscriptions, PingInterval: s.PingIntervalNanos, PingMax: s.PingMax,
 		HTTPHost: s.HTTPHost, HTTPPort: s.HTTPPort, HTTPBasePath: s.HTTPBasePath,
 		AuthTimeout: secondsNumber(s.AuthTimeoutNanos), MaxControlLine: s.MaxControlLine, MaxPayload: s.MaxPayload, MaxPending: s.MaxPending,
-		TLSTimeout: 2, WriteDeadline: s.WriteDeadlineNanos,
+		TLSRequired: s.TLSRequired, TLSVerify: s.TLSVerify, TLSTimeout: secondsNumber(s.TLSTimeoutNanos), WriteDeadline: s.WriteDeadlineNanos,
 		Start: jsapi.Time(s.StartNanos), Now: jsapi.Time(n.NowNanos), Uptime: uptime(n.NowNanos - s.StartNanos),
 		Mem: s.MemoryBytes, Cores: s.Cores, MaxProcs: s.MaxProcs, CPU: s.CPU,
 		Connections: n.Traffic.OpenConnections, TotalConnections: n.Traffic.TotalConnections,
@@ -180,6 +183,10 @@ func (r *request) varz() *varz {
 		ConfigLoadTime: jsapi.Time(s.ConfigNanos), ConfigDigest: s.ConfigDigest, Tags: s.Tags, Metadata: s.Metadata,
 		SystemAccount: s.SystemAccount, Cluster: s.Cluster.varz(), Routes: len(s.Routes), Remotes: s.remotes(),
 		SlowStats: kinds{Clients: n.Traffic.SlowConsumers}, StaleStats: kinds{Clients: n.Traffic.StaleConnections},
+	}
+	if s.CertificateEndNanos != 0 {
+		end := jsapi.Time(s.CertificateEndNanos)
+		v.CertificateEnd = &end
 	}
 	if j := n.JetStream; j != nil {
 		stats, limits := j.stats(), j.Limits

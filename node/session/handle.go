@@ -62,7 +62,7 @@ func (s *Session) handleConnect(args []byte) {
 	s.timers.connected(now.Mono, s.config, s.params.Random)
 	s.dropSubs()
 	s.headers = s.config.Info.Headers && s.connect.Headers
-	identity, ok := s.config.Auth.Authenticate(&s.connect)
+	identity, ok := s.authenticate()
 	if !ok || s.connect.Account != "" || s.connect.NewAccount {
 		s.Fail(wire.FailureAuthorization)
 		return

@@ -67,9 +67,12 @@ func (b *broker) Session(id event.ConnID) *Session {
 }
 
 // open connects a client.
-func (b *broker) open(id event.ConnID, config *Config) *client {
+func (b *broker) open(id event.ConnID, config *Config) *client { return b.begin(id, config, event.Plain) }
+
+// begin opens a connection that begins in one of the ways.
+func (b *broker) begin(id event.ConnID, config *Config, start event.Start) *client {
 	c := &client{parser: wire.NewParser(config.Limits)}
-	c.session = New(Params{ID: id, Address: "10.0.0.1", Random: uint64(id)}, config, b)
+	c.session = New(Params{ID: id, Address: "10.0.0.1", Random: uint64(id), Start: start}, config, b)
 	b.clients[id] = c
 	b.drain()
 	return c

@@ -45,13 +45,33 @@ func TestSessionsAsRecorded(t *testing.T) {
 
 func (s *script) run(d *datadriven.TestData) string {
 	switch d.Cmd {
-	case "server": // server [users] [token=t] [anonymous] [pending=n] [subs=n] [line=n] [payload=n]
+	case "server": // server [users] [narrow] [elsewhere] [mapped] [tls] [optional] [token=t] [anonymous] [pending=n] [subs=n] [line=n] [payload=n]
 		s.configure(d)
 		return ""
-	case "open": // open id
-		id := s.id(d)
+	case "open": // open id [guarded|silent]
+		id, start := s.id(d), event.Plain
+		switch {
+		case d.HasArg("guarded"):
+			start = event.Guarded
+		case d.HasArg("silent"):
+			start = event.Silent
+		}
 		s.order = append(s.order, id)
-		s.broker.open(id, s.config)
+		s.broker.begin(id, s.config, start)
+	case "greet": // greet id: a silent client waits for INFO
+		s.broker.clients[s.id(d)].session.Greet()
+		s.broker.drain()
+	case "secured": // secured id [plain] [holder]: it is settled whether the connection is protected
+		tls := &event.TLS{Version: "1.3"}
+		name := ""
+		if d.MaybeScanArgs(s.t, "holder", &name); name != "" {
+			tls.Certificate = &auth.Certificate{Names: []string{name}}
+		}
+		if d.HasArg("plain") {
+			tls = nil
+		}
+		s.broker.clients[s.id(d)].session.Secured(tls)
+		s.broker.drain()
 	case "send": // send id, then bytes with Go escapes; line ends of the script do not count
 		var data []byte
 		for line := range strings.Lines(d.Input) {
@@ -71,8 +91,9 @@ func (s *script) run(d *datadriven.TestData) string {
 		s.broker.drain()
 	case "reload": // reload id, and the rest as server: the users have changed
 		s.configure(d)
-		s.broker.clients[s.id(d)].session.Reauthenticate()
+		removed := s.broker.clients[s.id(d)].session.Reauthenticate()
 		s.broker.drain()
+		return s.news() + strings.Join(append(removed, ""), "\n")
 	case "info": // info id: INFO has changed
 		s.broker.clients[s.id(d)].session.SendInfo()
 		s.broker.drain()
@@ -107,6 +128,16 @@ func (s *script) configure(d *datadriven.TestData) {
 		config.Users = []auth.User{{Name: "admin", Password: "secret"}, {Name: "limited", Password: "pw", Permissions: s.limited()}}
 	}
 	d.MaybeScanArgs(s.t, "token", &config.Token)
+	if d.HasArg("narrow") {
+		config.Users[0].Permissions = s.limited()
+	}
+	if d.HasArg("elsewhere") {
+		config.Users[0].Account = "A"
+	}
+	config.MapCertificates = d.HasArg("mapped")
+	if s.config.Info.TLSRequired = d.HasArg("tls"); d.HasArg("optional") {
+		s.config.Info.TLSAvailable = true
+	}
 	if d.HasArg("anonymous") {
 		config.NoAuthUser = "limited"
 	}

@@ -66,6 +66,8 @@ type Params struct {
 	Port int
 	// Random spreads the first ping; any number will do.
 	Random uint64
+	// Start is how the connection begins.
+	Start event.Start
 }
 
 // Session is the state of one client connection.
@@ -83,6 +85,10 @@ type Session struct {
 	headers bool
 	// greeted says that the INFO after the first PONG is done with.
 	greeted bool
+	// unsettled says that Secured has not been called yet, and silent that nobody has said INFO either.
+	unsettled, silent bool
+	// tls is how the connection is protected; nil when it is not.
+	tls *event.TLS
 
 	table *route.Table
 	// subs are the subscriptions; the Slot of each is its index. bySid finds them.
@@ -110,23 +116,29 @@ type Session struct {
 	stats  Stats
 }
 
-// New opens a session: INFO waits to be sent.
+// New opens a session: INFO waits to be sent, unless the connection begins silently.
 func New(params Params, config *Config, host Host) *Session {
 	assert.True(params.ID != 0, "a connection has an id")
 	assert.True(config.PingIntervalNanos > 0, "ping interval > 0")
 	now := host.Now()
 	s := &Session{params: params, config: config, host: host, connect: wire.DefaultConnect()}
 	s.stats.StartWall, s.stats.LastActivityWall = now.Wall, now.Wall
+	s.unsettled, s.silent = params.Start != event.Plain, params.Start == event.Silent
 	s.timers.start(now.Mono, config)
+	if s.unsettled {
+		s.timers.authAt = 0
+	}
 	s.orders.Limits = config.Limits
 	if identity, ok := config.Auth.Anonymous(); ok {
 		s.bind(identity)
 	} else {
 		s.orders.Gate = true
 	}
-	info := s.info()
 	s.begin()
-	s.out = wire.AppendInfo(s.out, &info)
+	if !s.silent {
+		info := s.info()
+		s.out = wire.AppendInfo(s.out, &info)
+	}
 	return s
 }
 
@@ -174,20 +186,6 @@ func (s *Session) SetConfig(config *Config) {
 	s.config = config
 	s.begin()
 	s.orders.Limits = config.Limits
-}
-
-// Reauthenticate has the client prove itself once more, by what it said when it connected, because the users have
-// changed. A client that is somebody else now, or nobody, is closed.
-func (s *Session) Reauthenticate() {
-	if s.reason != 0 || !s.connected {
-		return
-	}
-	identity, ok := s.config.Auth.Authenticate(&s.connect)
-	if !ok || identity.Account != s.identity.Account || identity.User != s.identity.User {
-		s.Fail(wire.FailureAuthorization)
-		return
-	}
-	s.identity = identity
 }
 
 // Take returns what the session has for the host since Ready. The host owns the bytes and reports them by Flushed.

@@ -83,6 +83,10 @@ func (s *Session) Tick() {
 	if now < s.timers.pingAt {
 		return
 	}
+	if s.unsettled {
+		s.timers.pingAt = now + s.config.PingIntervalNanos // nothing may be sent yet; the edge bounds how long
+		return
+	}
 	s.timers.pingAt = now + s.config.PingIntervalNanos
 	stale := s.timers.pinged == 0 || now-s.timers.pinged > roundTripAgeNanos
 	if now-s.timers.lastIn < s.config.PingIntervalNanos && !stale {

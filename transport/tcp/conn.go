@@ -32,6 +32,12 @@ type Handler interface {
 	Refused(id uint64, failure wire.Failure)
 	// Closed reports that the connection can no longer be used, once.
 	Closed(id uint64, reason wire.Reason)
+	// Greet asks for what the server says first, because the client waits for it. It is called only with a guard that waits,
+	// and before Secured.
+	Greet(id uint64)
+	// Secured reports that it is settled whether the connection is protected. It is called once with a guard, before any Ops,
+	// unless Refused or Closed come instead.
+	Secured(id uint64, h Handshake)
 	// Written reports n bytes handed to the kernel, and gives back the buffer that held the last of them, if any.
 	Written(id uint64, n int, buffer []byte)
 }
@@ -39,10 +45,12 @@ type Handler interface {
 // Conn is one client connection.
 type Conn struct {
 	id       uint64
+	address  net.Addr
 	sock     net.Conn
 	handler  Handler
 	deadline time.Duration // of a blocked write
 	parser   *wire.Parser
+	guard    *Guard // nil: the connection stays plain
 
 	mu      sync.Mutex
 	queue   [][]byte // nobody writes these; the last one may still grow
@@ -52,14 +60,20 @@ type Conn struct {
 	reason  wire.Reason
 	control func(*wire.Parser) // to be applied by the reader before it parses on
 	stall   time.Duration      // for the reader to wait before it reads on
+	// protected says that sock is a TLS connection, which can not be written without waiting.
+	protected bool
 
 	taken  [][]byte // the writer's
 	direct direct   // the writer's
 }
 
+// Protect has the connection begin as the guard says; nil leaves it plain. It is called before Serve, which settles it.
+// Until the handler is told so, the owner queues nothing but what a client may see unprotected.
+func (c *Conn) Protect(g *Guard) { c.guard = g }
+
 // NewConn wraps an accepted socket. The caller calls Serve; writeDeadline bounds a write that the kernel does not take.
 func NewConn(id uint64, sock *net.TCPConn, handler Handler, writeDeadline time.Duration) (*Conn, error) {
-	c := &Conn{id: id, sock: sock, handler: handler, deadline: writeDeadline}
+	c := &Conn{id: id, address: sock.RemoteAddr(), sock: sock, handler: handler, deadline: writeDeadline}
 	if err := c.direct.open(sock); err != nil {
 		return nil, err
 	}
@@ -69,6 +83,9 @@ func NewConn(id uint64, sock *net.TCPConn, handler Handler, writeDeadline time.D
 
 // ID is the identity given to NewConn.
 func (c *Conn) ID() uint64 { return c.id }
+
+// Address is where the client is.
+func (c *Conn) Address() net.Addr { return c.address }
 
 // Control has f change the parser before any further bytes are parsed.
 func (c *Conn) Control(f func(*wire.Parser)) {
@@ -92,6 +109,13 @@ func (c *Conn) Stall(d time.Duration) {
 func (c *Conn) Serve() {
 	buffer := make([]byte, ReadBufferMin)
 	ops := make([]wire.Op, 0, 64)
+	if c.guard != nil {
+		begun, goesOn := c.secure(c.guard)
+		c.guard = nil
+		if !goesOn || !c.parse(begun, &ops) {
+			return
+		}
+	}
 	for {
 		n, err := c.sock.Read(buffer)
 		if n > 0 && !c.parse(buffer[:n], &ops) {
@@ -198,8 +222,13 @@ func (c *Conn) end(reason wire.Reason) {
 		reason = c.reason
 	}
 	c.queue = nil
+	sock, protected := c.sock, c.protected
 	c.mu.Unlock()
 	// The peer may be gone already; there is nothing to do about an error here.
-	_ = c.sock.Close()
+	if protected {
+		go func() { _ = sock.Close() }() // it may wait until a last record is written
+	} else {
+		_ = sock.Close()
+	}
 	c.handler.Closed(c.id, reason)
 }

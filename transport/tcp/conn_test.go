@@ -25,6 +25,8 @@ func newRecorder() *recorder { return &recorder{closed: make(chan struct{})} }
 
 func (r *recorder) Ops(uint64, []wire.Op)        {}
 func (r *recorder) Refused(uint64, wire.Failure) {}
+func (r *recorder) Greet(uint64)                 {}
+func (r *recorder) Secured(uint64, Handshake)    {}
 
 func (r *recorder) Closed(_ uint64, reason wire.Reason) {
 	r.mu.Lock()

@@ -44,7 +44,12 @@ func (c *Conn) Queue(b []byte) {
 // Flush writes what is queued as far as the kernel takes it without waiting, and leaves the rest to the connection's
 // own goroutine. Any goroutine may call it; if another is writing, that one takes the queue along.
 func (c *Conn) Flush() {
-	if !c.startWriting() {
+	starts, waits := c.startWriting()
+	if !starts {
+		return
+	}
+	if waits {
+		go c.writeBlocked(nil)
 		return
 	}
 	for range FlushTurnsMax {
@@ -65,15 +70,16 @@ func (c *Conn) Flush() {
 	go c.writeBlocked(nil)
 }
 
-// startWriting makes the caller the one who writes, if there is something to write and nobody does.
-func (c *Conn) startWriting() bool {
+// startWriting makes the caller the one who writes, if there is something to write and nobody does. waits says that this
+// can not be done without waiting.
+func (c *Conn) startWriting() (starts, waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.writing || c.closed || len(c.queue) == 0 {
-		return false
+		return false, false
 	}
 	c.writing = true
-	return true
+	return true, c.protected
 }
 
 // take gives the writer what is queued, and ends the turn of the writer, and what was to end with it, when that is
@@ -156,6 +162,7 @@ func (c *Conn) writeChunk(b []byte) (int, error) {
 			return 0, err
 		}
 	}
+	sock := c.sock
 	c.mu.Unlock()
-	return c.sock.Write(b[:min(len(b), ChunkBytesMax)])
+	return sock.Write(b[:min(len(b), ChunkBytesMax)])
 }

@@ -16,6 +16,8 @@ const (
 	FailurePayload
 	// FailureAuthorization: the parser is gated and the operation is not CONNECT.
 	FailureAuthorization
+	// FailureThrottled: too many handshakes begin at the moment.
+	FailureThrottled
 )
 
 // Text returns what -ERR says about the failure, without quotes; empty when the connection closes in silence.
@@ -29,6 +31,8 @@ func (f Failure) Text() string {
 		return "Maximum Payload Violation"
 	case FailureAuthorization:
 		return "Authorization Violation"
+	case FailureThrottled:
+		return "Connection throttling is active. Please try again later."
 	default:
 		return ""
 	}
@@ -43,6 +47,8 @@ func (f Failure) Reason() Reason {
 		return MaxPayloadExceeded
 	case FailureAuthorization:
 		return AuthenticationFailure
+	case FailureThrottled:
+		return MaxConnectionsExceeded
 	default:
 		return ProtocolViolation
 	}
@@ -61,6 +67,8 @@ func (f Failure) Error() string {
 		return "maximum payload exceeded"
 	case FailureAuthorization:
 		return "operation before CONNECT"
+	case FailureThrottled:
+		return "too many handshakes"
 	default:
 		return "no failure"
 	}

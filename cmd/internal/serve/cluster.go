@@ -2,10 +2,8 @@ package serve
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
@@ -103,30 +101,11 @@ func hostCluster(c *config.Config) (*host.Cluster, error) {
 // clusterTLS makes the two sides of connections between servers. Each server is both, so both show a certificate and
 // check the other's.
 func clusterTLS(t *config.TLS) (server, client *tls.Config, err error) {
-	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-	if err != nil {
-		return nil, nil, fmt.Errorf("error parsing X509 certificate/key pair of the cluster: %w", err)
-	}
-	var authorities *x509.CertPool // nil: those of the machine
-	if t.CAFile != "" {
-		text, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, nil, fmt.Errorf("authorities of the cluster: %w", err)
-		}
-		authorities = x509.NewCertPool()
-		if !authorities.AppendCertsFromPEM(text) {
-			return nil, nil, fmt.Errorf("failed to parse root certificate from %q", t.CAFile)
-		}
-	}
-	oldest := uint16(tls.VersionTLS12)
-	if t.MinVersion == "1.3" {
-		oldest = tls.VersionTLS13
-	}
-	server = &tls.Config{
-		Certificates: []tls.Certificate{pair}, ClientCAs: authorities, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: oldest,
+	if server, err = serverTLS(t); err != nil {
+		return nil, nil, fmt.Errorf("cluster: %w", err)
 	}
 	client = &tls.Config{
-		Certificates: []tls.Certificate{pair}, RootCAs: authorities, MinVersion: oldest, InsecureSkipVerify: t.Insecure,
+		Certificates: server.Certificates, RootCAs: server.ClientCAs, MinVersion: server.MinVersion, InsecureSkipVerify: t.Insecure,
 	}
 	return server, client, nil
 }

@@ -77,7 +77,7 @@ func TestFilesOfTLSAreChecked(t *testing.T) {
 		"":                                 func(*config.TLS) {},
 		"error parsing X509 certificate":   func(c *config.TLS) { c.CertFile = filepath.Join(dir, "none.pem") },
 		"error parsing X509":               func(c *config.TLS) { c.KeyFile = c.CertFile },
-		"authorities of the cluster":       func(c *config.TLS) { c.CAFile = filepath.Join(dir, "none.pem") },
+		"authorities of certificates":      func(c *config.TLS) { c.CAFile = filepath.Join(dir, "none.pem") },
 		"failed to parse root certificate": func(c *config.TLS) { c.CAFile = c.KeyFile },
 	} {
 		k := *good

@@ -84,10 +84,11 @@ func (f *flags) register(set *flag.FlagSet) {
 	f.registerNumbers(set)
 	f.registerSwitches(set)
 	f.registerCluster(set)
-	for name := range strings.FieldsSeq("ms https_port r remote_syslog tlscert tlskey tlscacert") {
+	f.registerTLS(set)
+	for name := range strings.FieldsSeq("ms https_port r remote_syslog") {
 		set.Func(name, "", func(string) error { return f.refuse(name) })
 	}
-	for name := range strings.FieldsSeq("s syslog tls tlsverify help_tls") {
+	for name := range strings.FieldsSeq("s syslog help_tls") {
 		set.BoolFunc(name, "", func(string) error { return f.refuse(name) })
 	}
 }
@@ -183,6 +184,29 @@ func (f *flags) registerCluster(set *flag.FlagSet) {
 	f.texts(set, "cluster_advertise", func(c *config.Config) *string { return &c.Cluster.Advertise })
 	f.numbers(set, "connect_retries", func(c *config.Config, n int64) { c.Cluster.ConnectRetries = int(max(n, 0)) })
 	f.switches(set, "no_advertise", func(c *config.Config, on bool) { c.Cluster.NoAdvertise = on })
+}
+
+// registerTLS registers the flags about the protection of clients. Each of them asks for it.
+func (f *flags) registerTLS(set *flag.FlagSet) {
+	block := func(c *config.Config) *config.TLS {
+		if c.TLS == nil {
+			c.TLS = config.NewTLS()
+		}
+		return c.TLS
+	}
+	f.texts(set, "tlscert", func(c *config.Config) *string { return &block(c).CertFile })
+	f.texts(set, "tlskey", func(c *config.Config) *string { return &block(c).KeyFile })
+	f.texts(set, "tlscacert", func(c *config.Config) *string { return &block(c).CAFile })
+	f.switches(set, "tls", func(c *config.Config, on bool) {
+		if on {
+			block(c)
+		}
+	})
+	f.switches(set, "tlsverify", func(c *config.Config, on bool) {
+		if on {
+			block(c).Verify = true
+		}
+	})
 }
 
 func (f *flags) registerSwitches(set *flag.FlagSet) {

@@ -75,7 +75,7 @@ func TestWrongFlagsAreUsageErrors(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"-js -tls": "flag -tls is", "-s": "flag -s is",
+		"-js -syslog": "flag -syslog is", "-s": "flag -s is",
 	} {
 		_, err := parseFlags(strings.Fields(args))
 		if err == nil || errors.As(err, &usageError{}) || !strings.HasPrefix(err.Error(), want+" not supported") {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/conf"
 
 	"weir/node/config"
+	"weir/transport/tcp"
 )
 
 // settings is what the server runs with, and where it came from.
@@ -19,6 +20,7 @@ type settings struct {
 	file   string
 	digest string // of the file's content, as monitoring shows it
 	loaded time.Time
+	guard  *tcp.Guard // of the connections of clients; nil without TLS
 }
 
 // load reads the configuration file, if any, and lets the flags override it. Warnings do not keep a server from
@@ -40,7 +42,13 @@ func load(f *flags) (settings, config.Problems, error) {
 		s.digest = digest
 	}
 	f.apply(&s.Config)
-	return s, warnings, s.Check()
+	s.Complete()
+	if err := s.Check(); err != nil {
+		return s, warnings, err
+	}
+	var err error
+	s.guard, err = clientGuard(&s.Config)
+	return s, warnings, err
 }
 
 // checkOnly is the -t flag: it says whether a configuration could be served, and counts warnings as errors.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/node/config"
@@ -34,15 +35,16 @@ type logger struct {
 
 // sink is where the lines of all loggers of a process go.
 type sink struct {
-	prefix    string
+	prefix string
+	debug  atomic.Bool
+	trace  atomic.Bool
+
+	mu        sync.Mutex // guards the rest
 	withTime  bool
 	utc       bool
-	debug     bool
-	trace     bool
 	file      string // "" for standard error
 	limit     int64
 	filesMax  int
-	mu        sync.Mutex
 	out       io.Writer
 	opened    *os.File
 	written   int64
@@ -51,23 +53,37 @@ type sink struct {
 }
 
 func newLogger(c *config.Config) (*logger, error) {
-	s := &sink{
-		prefix:   fmt.Sprintf("[%d] ", os.Getpid()),
-		withTime: c.LogTime,
-		utc:      c.LogTimeUTC,
-		debug:    c.Debug,
-		trace:    c.Trace,
-		file:     c.LogFile,
-		limit:    c.LogSizeLimitBytes,
-		filesMax: c.LogFilesMax,
-		out:      os.Stderr,
-	}
-	if s.file != "" {
-		if err := s.open(); err != nil {
-			return nil, fmt.Errorf("error opening logfile: %w", err)
-		}
+	s := &sink{prefix: fmt.Sprintf("[%d] ", os.Getpid()), out: os.Stderr}
+	if err := s.reload(c); err != nil {
+		return nil, err
 	}
 	return &logger{sink: s}, nil
+}
+
+// reload takes what the configuration says of the log. After an error nothing has changed.
+func (s *sink) reload(c *config.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != c.LogFile {
+		old, before := s.opened, s.file
+		s.file, s.opened, s.out = c.LogFile, nil, os.Stderr
+		if s.file != "" {
+			if err := s.open(); err != nil {
+				s.file, s.opened = before, old
+				if old != nil {
+					s.out = old
+				}
+				return fmt.Errorf("error opening logfile: %w", err)
+			}
+		}
+		if old != nil {
+			s.complaint = old.Close()
+		}
+	}
+	s.withTime, s.utc, s.limit, s.filesMax = c.LogTime, c.LogTimeUTC, c.LogSizeLimitBytes, c.LogFilesMax
+	s.debug.Store(c.Debug)
+	s.trace.Store(c.Trace)
+	return nil
 }
 
 func (s *sink) open() error {
@@ -107,9 +123,9 @@ func (s *sink) reopen() error {
 func (s *sink) Enabled(_ context.Context, level slog.Level) bool {
 	switch {
 	case level < slog.LevelDebug:
-		return s.trace
+		return s.trace.Load()
 	case level < slog.LevelInfo:
-		return s.debug
+		return s.debug.Load()
 	}
 	return true
 }

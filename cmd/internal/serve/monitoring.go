@@ -123,14 +123,20 @@ func (m *monitoring) Server() monitor.Server {
 	requests, cpu := maps.Clone(m.requests), m.cpu.percent()
 	m.mu.Unlock()
 	s := monitor.Server{
-		ID: p.self.id, Name: p.ServerName, Version: jsapi.Version, GoVersion: runtime.Version(), GitCommit: commit(),
-		Host: p.Host, Port: p.Port, HTTPHost: p.HTTPHost, HTTPPort: p.HTTPPort, HTTPBasePath: p.HTTPBasePath,
-		AuthRequired: authRequired(&c.Config), MaxConnections: c.MaxConnections, MaxSubscriptions: p.MaxSubscriptions, PingMax: p.PingMax,
-		MaxControlLine: p.MaxControlLineBytes, MaxPayload: p.MaxPayloadBytes, MaxPending: p.MaxPendingBytes,
-		PingIntervalNanos: p.PingIntervalNanos, AuthTimeoutNanos: p.Authorization.TimeoutNanos,
-		WriteDeadlineNanos: p.WriteDeadlineNanos, StartNanos: p.started.UnixNano(), ConfigNanos: c.loaded.UnixNano(),
-		ConfigDigest: c.digest, Tags: p.ServerTags, Metadata: p.ServerMetadata, SystemAccount: p.SystemAccount,
+		ID: p.self.id, Name: c.ServerName, Version: jsapi.Version, GoVersion: runtime.Version(), GitCommit: commit(),
+		Host: c.Host, Port: c.Port, HTTPHost: c.HTTPHost, HTTPPort: c.HTTPPort, HTTPBasePath: c.HTTPBasePath,
+		AuthRequired: authRequired(&c.Config), MaxConnections: c.MaxConnections, MaxSubscriptions: c.MaxSubscriptions, PingMax: c.PingMax,
+		MaxControlLine: c.MaxControlLineBytes, MaxPayload: c.MaxPayloadBytes, MaxPending: c.MaxPendingBytes,
+		PingIntervalNanos: c.PingIntervalNanos, AuthTimeoutNanos: c.Authorization.TimeoutNanos,
+		WriteDeadlineNanos: c.WriteDeadlineNanos, StartNanos: p.started.UnixNano(), ConfigNanos: c.loaded.UnixNano(),
+		ConfigDigest: c.digest, Tags: c.ServerTags, Metadata: c.ServerMetadata, SystemAccount: c.SystemAccount,
 		MemoryBytes: residentBytes(), Cores: runtime.NumCPU(), MaxProcs: runtime.GOMAXPROCS(0), CPU: cpu, Requests: requests,
+		TLSTimeoutNanos: config.DefaultTLSTimeoutNanos, CertificateEndNanos: certificateEnd(c.guard),
+	}
+	shown := protection(&c.Config)
+	s.TLSRequired, s.TLSVerify = shown.Required, shown.Verify
+	if c.TLS != nil {
+		s.TLSTimeoutNanos = c.TLS.TimeoutNanos
 	}
 	if s.Name == "" {
 		s.Name = s.ID

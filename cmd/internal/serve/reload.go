@@ -2,16 +2,17 @@ package serve
 
 import (
 	"errors"
-	"fmt"
-	"reflect"
-	"slices"
+	"os"
+	"time"
 
 	"weir/node/auth"
 	"weir/node/config"
+	"weir/node/event"
+	"weir/node/host"
 )
 
-// reload reads the configuration file again. What can be changed while the server runs is changed: the bound of
-// connections, and the users with their passwords. Nothing is when anything else differs.
+// reload reads the configuration file again, and changes what can be changed while the server runs. Nothing is changed
+// when anything else differs, or when the file is wrong.
 func (p *process) reload() error {
 	if p.flags.file == "" {
 		return errors.New("can only reload config when a file is provided using -c or --config")
@@ -25,22 +26,22 @@ func (p *process) reload() error {
 	}
 	was := p.current.Load()
 	settle(&next, p.settings)
-	if err := unchangeable(&was.Config, &next.Config); err != nil {
+	difference, err := config.Compare(&was.Config, &next.Config)
+	if err != nil {
 		return err
 	}
-	var users *auth.Authenticator
-	if !reflect.DeepEqual(usersOf(&was.Config), usersOf(&next.Config)) {
-		if users, err = auth.New(authConfig(&next.Config)); err != nil {
-			return err
-		}
+	change, err := p.change(&next, difference.Users)
+	if err != nil {
+		return err
+	}
+	if err := p.sink.reload(&next.Config); err != nil {
+		return err
 	}
 	p.current.Store(&next)
-	p.host.Reload(max(next.MaxConnections, 0), users)
-	if users != nil {
-		p.log.Info("Reloaded: users")
-	}
-	if next.MaxConnections != was.MaxConnections {
-		p.log.Info(fmt.Sprintf("Reloaded: max_connections = %d", next.MaxConnections))
+	p.host.Reload(change)
+	p.renameFiles(was, &next)
+	for _, line := range difference.Lines {
+		p.log.Info(line)
 	}
 	return nil
 }
@@ -58,69 +59,43 @@ func settle(next, started *settings) {
 	}
 }
 
-// changeable are the parts of a configuration that a reload may change.
-type changeable struct {
-	Authorization config.Authorization
-	NoAuthUser    string
-	Accounts      [][]config.User
+// change is what the host is told.
+func (p *process) change(next *settings, users bool) (host.Change, error) {
+	c := host.Change{
+		Guard: next.guard, WriteDeadline: time.Duration(next.WriteDeadlineNanos), TraceBytes: max(next.MaxTracedBytes, 0),
+	}
+	limits := clientLimits(&next.Config)
+	c.Clients = event.Reload{
+		ControlLineBytes: limits.ControlLineBytes, PayloadBytes: limits.PayloadBytes, PendingBytes: limits.PendingBytes,
+		Connections: limits.Connections, PingIntervalNanos: limits.PingIntervalNanos, PingsOut: limits.PingsOut,
+		AuthTimeoutNanos: limits.AuthTimeoutNanos, Protection: protection(&next.Config),
+	}
+	c.Clients.AdvertiseHost, c.Clients.AdvertisePort = advertisedClients(&next.Config)
+	if !users {
+		return c, nil
+	}
+	var err error
+	c.Clients.Users, err = auth.New(authConfig(&next.Config))
+	return c, err
 }
 
-func usersOf(c *config.Config) changeable {
-	u := changeable{Authorization: c.Authorization, NoAuthUser: c.NoAuthUser}
-	for i := range c.Accounts {
-		u.Accounts = append(u.Accounts, c.Accounts[i].Users)
-	}
-	return u
-}
-
-// unchangeable is an error that names the first part that differs and can not be changed while the server runs. It shows
-// no values that may be secret.
-func unchangeable(was, next *config.Config) error {
-	a, b := withoutChangeable(was), withoutChangeable(next)
-	for i, x := 0, reflect.ValueOf(a); i < x.NumField(); i++ {
-		before, after := x.Field(i).Interface(), reflect.ValueOf(b).Field(i).Interface()
-		if reflect.DeepEqual(before, after) {
-			continue
-		}
-		name := x.Type().Field(i).Name
-		switch x.Field(i).Kind() {
-		case reflect.Struct, reflect.Slice, reflect.Map, reflect.Pointer:
-			return fmt.Errorf("config reload not supported for %s", name)
-		}
-		return fmt.Errorf("config reload not supported for %s: old=%v, new=%v", name, before, after)
-	}
-	permissions := permissionsOf(was)
-	for name, p := range permissionsOf(next) {
-		if before, stays := permissions[name]; stays && !reflect.DeepEqual(before, p) {
-			return fmt.Errorf("config reload not supported for permissions: those of user %q differ", name)
+// renameFiles writes the files that name the process to where they are wanted now.
+func (p *process) renameFiles(was, next *settings) {
+	complain := func(err error) {
+		if err != nil {
+			p.log.Error("Failed to write a file that names the process: " + err.Error())
 		}
 	}
-	return nil
-}
-
-// withoutChangeable is a copy without what a reload may change.
-func withoutChangeable(c *config.Config) config.Config {
-	k := *c
-	k.MaxConnections, k.NoAuthUser = 0, ""
-	k.Authorization = config.Authorization{TimeoutNanos: c.Authorization.TimeoutNanos}
-	k.Accounts = slices.Clone(c.Accounts)
-	for i := range k.Accounts {
-		k.Accounts[i].Users = nil
+	if was.PidFile != next.PidFile {
+		complain(writePid(next.PidFile))
 	}
-	return k
-}
-
-// permissionsOf are the permissions of all users by their names; "" is who needs no name.
-func permissionsOf(c *config.Config) map[string]*config.Permissions {
-	all := map[string]*config.Permissions{c.Authorization.User: c.Authorization.Permissions}
-	add := func(users []config.User) {
-		for i := range users {
-			all[users[i].Name] = users[i].Permissions
-		}
+	if was.PortsFileDir == next.PortsFileDir {
+		return
 	}
-	add(c.Authorization.Users)
-	for i := range c.Accounts {
-		add(c.Accounts[i].Users)
+	if p.ports != "" {
+		complain(os.Remove(p.ports))
 	}
-	return all
+	var err error
+	p.ports, err = writePorts(next.PortsFileDir, listeners{p.host.Addr(), p.monitor.addr(), p.host.ClusterAddr()})
+	complain(err)
 }

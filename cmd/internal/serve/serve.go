@@ -156,6 +156,7 @@ func (p *process) start(caught <-chan os.Signal) (err error) {
 	p.served = make(chan error, 1)
 	go func() { p.served <- p.host.Run() }()
 	p.log.Info("Listening for client connections on " + listening(p.Host, p.host.Addr()))
+	p.announceTLS()
 	if err := writePid(p.PidFile); err != nil {
 		return errors.Join(err, p.host.Shutdown(), p.monitor.close())
 	}
@@ -217,6 +218,7 @@ func (p *process) options() (host.Options, error) {
 	o := host.Options{
 		Node:          c,
 		Listen:        net.JoinHostPort(p.Host, strconv.Itoa(max(p.Port, 0))),
+		Guard:         p.guard,
 		WriteDeadline: time.Duration(p.WriteDeadlineNanos),
 		SyncInterval:  time.Duration(p.JetStream.SyncIntervalNanos),
 		Log:           p.log,

@@ -58,7 +58,7 @@ func (p *process) wait(caught <-chan os.Signal) int {
 				if err := p.reload(); err != nil {
 					p.log.Error("Failed to reload server configuration: " + err.Error())
 				} else {
-					p.log.Info("Reloaded server configuration")
+					p.log.Info(fmt.Sprintf("Reloaded server configuration (%s)", p.current.Load().digest))
 				}
 			}
 		}
@@ -102,7 +102,7 @@ func (p *process) shutdown() int {
 	if err := p.monitor.close(); err != nil {
 		p.log.Error("Closing the monitoring port: " + err.Error())
 	}
-	for _, name := range []string{p.ports, p.PidFile} {
+	for _, name := range []string{p.ports, p.current.Load().PidFile} {
 		if name == "" {
 			continue
 		}

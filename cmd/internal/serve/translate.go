@@ -35,39 +35,56 @@ func nodeConfig(s *settings, self identity) (node.Config, error) {
 		name = self.id
 	}
 	c := node.Config{Engine: engine.Config{
-		ServerID:   self.id,
-		ServerName: name,
-		Host:       s.Host,
-		Port:       max(s.Port, 0),
-		GoVersion:  runtime.Version(),
-		Auth:       authenticator,
-		Accounts:   accounts(&s.Config),
-		Limits: engine.Limits{
-			ControlLineBytes:  s.MaxControlLineBytes,
-			PayloadBytes:      s.MaxPayloadBytes,
-			PendingBytes:      int(min(s.MaxPendingBytes, math.MaxInt)),
-			Connections:       max(s.MaxConnections, 0),
-			Subscriptions:     max(s.MaxSubscriptions, 0),
-			PingIntervalNanos: s.PingIntervalNanos,
-			PingsOut:          s.PingMax,
-			NoHeaders:         s.NoHeaderSupport,
-			AuthTimeoutNanos:  s.Authorization.TimeoutNanos,
-		},
+		ServerID:      self.id,
+		ServerName:    name,
+		Host:          s.Host,
+		Port:          max(s.Port, 0),
+		GoVersion:     runtime.Version(),
+		Auth:          authenticator,
+		Accounts:      accounts(&s.Config),
+		Limits:        clientLimits(&s.Config),
+		Protection:    protection(&s.Config),
 		SystemAccount: s.SystemAccount,
 		Seed:          self.seed,
 		Boot:          self.boot,
 		Server:        self.server,
 		Cluster:       clusterConfig(&s.Config),
 	}}
-	if s.ClientAdvertise != "" {
-		c.Engine.ConnectURLs = []string{advertised(s.ClientAdvertise, s.Port)}
-	}
+	c.Engine.AdvertiseHost, c.Engine.AdvertisePort = advertisedClients(&s.Config)
 	if s.JetStream.Enabled {
 		dir, _ := storeDir(&s.JetStream)
 		c.Engine.JetStream = jetStream(&s.JetStream, dir)
 		c.Storage.ReserveBytes = storage.ReserveBytesDefault
 	}
 	return c, nil
+}
+
+// clientLimits bounds what clients may do.
+func clientLimits(c *config.Config) engine.Limits {
+	return engine.Limits{
+		ControlLineBytes:  c.MaxControlLineBytes,
+		PayloadBytes:      c.MaxPayloadBytes,
+		PendingBytes:      int(min(c.MaxPendingBytes, math.MaxInt)),
+		Connections:       max(c.MaxConnections, 0),
+		Subscriptions:     max(c.MaxSubscriptions, 0),
+		PingIntervalNanos: c.PingIntervalNanos,
+		PingsOut:          c.PingMax,
+		NoHeaders:         c.NoHeaderSupport,
+		AuthTimeoutNanos:  c.Authorization.TimeoutNanos,
+	}
+}
+
+// advertisedClients is the address that clients are told instead of that on which the server listens; a port of 0 is the
+// same.
+func advertisedClients(c *config.Config) (name string, port int) {
+	name, text, err := net.SplitHostPort(c.ClientAdvertise)
+	if err != nil {
+		return c.ClientAdvertise, 0
+	}
+	if port, err = strconv.Atoi(text); err != nil {
+		port = 0
+	}
+	return name, port
 }
 
 // advertised completes an address that may lack its port.
@@ -132,7 +149,7 @@ func accounts(c *config.Config) []engine.Account {
 
 // authConfig collects all users of all accounts.
 func authConfig(c *config.Config) auth.Config {
-	a := auth.Config{Token: c.Authorization.Token, NoAuthUser: c.NoAuthUser}
+	a := auth.Config{Token: c.Authorization.Token, NoAuthUser: c.NoAuthUser, MapCertificates: c.TLS != nil && c.TLS.VerifyAndMap}
 	if c.Authorization.User != "" || c.Authorization.Password != "" {
 		a.Users = append(a.Users, auth.User{
 			Name: c.Authorization.User, Password: c.Authorization.Password, Permissions: permissions(c.Authorization.Permissions),

@@ -40,6 +40,13 @@ Authorization options (visible in the list of processes; a configuration file is
         --pass <password>            Password required for connections
         --auth <token>               Authorization token required for connections
 
+TLS options:
+        --tls                        Enable TLS for clients, without verification of them
+        --tlscert <file>             Certificate of the server
+        --tlskey <file>              Private key of the certificate
+        --tlsverify                  Enable TLS, verify the certificates of clients
+        --tlscacert <file>           Authorities by which certificates of clients are verified
+
 Cluster options:
         --cluster,
         --cluster_listen <url>       Where other servers connect: nats://[user:password@]host:port (default: off)

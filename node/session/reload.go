@@ -1,0 +1,82 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+
+	"weir/node/auth"
+	"weir/node/route"
+	"weir/transport/wire"
+)
+
+// Reauthenticate has the client prove itself once more, by what it said when it connected, because the users have
+// changed. A client that may not stay is told so and closed; one that belongs to another account now is closed, to come
+// back as what it is. Subscriptions that are no longer permitted end, and the result is what the operator is told of
+// them.
+func (s *Session) Reauthenticate() (removed []string) {
+	if s.reason != 0 || !s.connected && !s.admitted {
+		return nil
+	}
+	identity, ok := s.config.Auth.Anonymous()
+	if s.connected {
+		identity, ok = s.authenticate()
+	}
+	switch {
+	case !ok:
+		s.Fail(wire.FailureAuthorization)
+		return nil
+	case identity.Account != s.identity.Account:
+		s.Close(wire.ClientClosed, "")
+		return nil
+	}
+	s.become(identity)
+	return s.endForbidden()
+}
+
+// authenticate decides by what the client said and by its certificate who it is.
+func (s *Session) authenticate() (auth.Identity, bool) {
+	var held *auth.Certificate
+	if s.tls != nil {
+		held = s.tls.Certificate
+	}
+	return s.config.Auth.Authenticate(&s.connect, held)
+}
+
+// become gives the client another identity in the same account. What it may answer to it still may, as long as it may
+// answer at all.
+func (s *Session) become(identity auth.Identity) {
+	s.identity = identity
+	p := identity.Permissions
+	switch {
+	case p == nil || p.Responses() == nil:
+		s.replies = nil
+	case s.replies == nil:
+		s.replies = auth.NewReplies(*p.Responses())
+	}
+	s.filtered = p != nil && slices.ContainsFunc(s.subs, func(sub *route.Sub) bool { return p.Filters([]byte(sub.Pattern)) })
+}
+
+// endForbidden ends the subscriptions that the client may not have.
+func (s *Session) endForbidden() (removed []string) {
+	p := s.identity.Permissions
+	if p == nil {
+		return nil
+	}
+	for _, sub := range slices.Clone(s.subs) {
+		var queue []byte
+		what := fmt.Sprintf("%q", sub.Pattern)
+		if sub.Queue != "" {
+			queue = []byte(sub.Queue)
+			what += fmt.Sprintf(" using queue %q", sub.Queue)
+		}
+		if p.MaySubscribe([]byte(sub.Pattern), queue) {
+			continue
+		}
+		what += fmt.Sprintf(" (sid %q)", sub.Sid)
+		s.removeSub(sub)
+		s.sendErr("Permissions Violation for Subscription to " + what)
+		removed = append(removed, fmt.Sprintf("Removed sub %s for %s - not authorized", what, s.identity.User))
+	}
+	s.checkPending()
+	return removed
+}
