@@ -2,10 +2,12 @@ package node_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"weir/model/jsapi"
+	"weir/node/auth"
 	"weir/node/engine"
 	"weir/node/event"
 	"weir/node/monitor"
@@ -66,5 +68,33 @@ func TestMonitoringShowsConfigurationsAsStored(t *testing.T) {
 	}
 	if s.Info.Cluster == nil || s.Info.Cluster.Leader != "test" {
 		t.Errorf("cluster %+v, want the server as leader", s.Info.Cluster)
+	}
+}
+
+func TestAConnectionThatTheServerClosesIsLogged(t *testing.T) {
+	var lines []string
+	r := newRig(t, func(config *engine.Config) {
+		var err error
+		if config.Auth, err = auth.New(auth.Config{Users: []auth.User{{Name: "app", Password: "p", Account: "$G"}}}); err != nil {
+			t.Fatal(err)
+		}
+		config.Limits.PendingBytes = 1000
+	})
+	r.logged = func(line event.LogLine) { lines = append(lines, line.Text) }
+	r.open(1, `"user":"nobody","pass":"x"`)
+	r.node.Step(event.Input{Kind: event.Closed, Conn: 1, Reason: wire.ClientClosed})
+	r.open(2, `"user":"app","pass":"p"`)
+	r.send(2, "SUB a 1\r\n")
+	r.unread = true
+	r.open(3, `"user":"app","pass":"p"`)
+	r.pub(3, "a", "", strings.Repeat("x", 2000))
+	r.node.Step(event.Input{Kind: event.Closed, Conn: 2, Reason: wire.ClientClosed})
+	r.node.Step(event.Input{Kind: event.Closed, Conn: 3, Reason: wire.ClientClosed})
+	want := []string{
+		`127.0.0.1:5000 - cid:1 - authentication error - User "nobody"`,
+		`127.0.0.1:5000 - cid:2 - "$G/user:app" - Slow Consumer Detected: MaxPending of 1000 Exceeded`,
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("logged:\n%s", strings.Join(lines, "\n"))
 	}
 }

@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"fmt"
+
+	"weir/node/event"
+	"weir/node/session"
+	"weir/transport/wire"
+)
+
+// logClosed tells the operator of a connection that this server closed: whose client is refused or too slow has to find out
+// why. Connections that clients close themselves are no news. What a client says about itself is quoted.
+func (e *Engine) logClosed(s *session.Session) {
+	level, text := event.Error, ""
+	switch reason := s.Closed(); reason {
+	case wire.AuthenticationFailure:
+		text = fmt.Sprintf("authentication error - User %q", s.Connect().User)
+	case wire.SlowConsumerPendingBytes:
+		level, text = event.Info, fmt.Sprintf("Slow Consumer Detected: MaxPending of %d Exceeded", e.clientConfig.PendingBytesMax)
+	case wire.SlowConsumerWriteDeadline:
+		level, text = event.Info, "Slow Consumer Detected: WriteDeadline Exceeded"
+	case wire.MaxConnectionsExceeded, wire.MaxAccountConnectionsExceeded, wire.MaxPayloadExceeded, wire.MaxControlLineExceeded,
+		wire.MaxSubscriptionsExceeded, wire.ParseError, wire.ProtocolViolation, wire.MessageHeaderViolation,
+		wire.NoRespondersRequiresHeaders, wire.BadClientProtocolVersion:
+		text = reason.String()
+	default:
+		return
+	}
+	who := ""
+	if id := s.Identity(); s.Connected() && id.Account != "" {
+		who = fmt.Sprintf(" - %q", id.Account+"/user:"+id.User)
+	}
+	e.logf(level, fmt.Sprintf("%s:%d - cid:%d%s - %s", s.Address(), s.Port(), s.ID(), who, text))
+}
