@@ -37,31 +37,13 @@ func (e *Engine) connect(in *event.Input) {
 	}
 	c := &client{}
 	e.sessions[in.Conn] = c
-	c.session = session.New(session.Params{ID: in.Conn, Address: address, Port: port, Random: e.random.Uint64()},
-		&e.clientConfig, (*clientHost)(e))
+	params := session.Params{ID: in.Conn, Address: address, Port: port, Random: e.random.Uint64(), Start: in.Start}
+	c.session = session.New(params, &e.clientConfig, (*clientHost)(e))
 	e.counters.total++
 	if len(e.sessions) > e.config.Limits.Connections {
 		c.session.Close(wire.MaxConnectionsExceeded, "maximum connections exceeded")
 	}
 	e.armClient(in.Conn, c)
-}
-
-// reload takes what the operator changed about clients.
-func (e *Engine) reload(in *event.Input) {
-	if in.Users != nil {
-		e.config.Auth, e.clientConfig.Auth = in.Users, in.Users
-	}
-	e.config.Limits.Connections = in.N
-	for i, id := range e.clientIDs() {
-		c := e.sessions[id]
-		if in.Users != nil {
-			c.session.Reauthenticate()
-		}
-		if i >= in.N {
-			c.session.Close(wire.MaxConnectionsExceeded, "maximum connections exceeded")
-		}
-		e.armClient(id, c)
-	}
 }
 
 // operate carries out what a client sent.
