@@ -80,6 +80,10 @@ func (s *State) Purged(b *Batch, first uint64) {
 		s.cursor = first
 		s.numPending = s.log.Count(s.rules.filters, first)
 	}
+	if s.options.Plant.PurgeMovesCursor && s.numPending > 0 && s.skip.live == 0 {
+		s.cursor++
+		s.numPending = s.log.Count(s.rules.filters, s.cursor)
+	}
 	if s.skip.live == 0 {
 		s.delivered.Stream = max(s.delivered.Stream, first-1)
 	}

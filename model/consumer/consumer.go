@@ -47,6 +47,8 @@ type Batch struct {
 type Plant struct {
 	// AckFloorAhead moves the ack floor over every delivered message as soon as any of them is acknowledged.
 	AckFloorAhead bool
+	// PurgeMovesCursor lets a purge move the cursor past the first message that is left and was not delivered.
+	PurgeMovesCursor bool
 }
 
 // Options are what is the same for all consumers of a stream.

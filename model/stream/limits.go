@@ -101,7 +101,7 @@ func (m *Machine) enforceAll(perSubjectBefore uint64) {
 func (m *Machine) tick() {
 	if age := int64(m.config.MaxAge); age > 0 {
 		for range ExpireMax {
-			if m.log.live.Len() == 0 || addNanos(m.log.pages.at(m.log.first).time, age) > m.clock {
+			if m.log.live.Len() == 0 || addNanos(m.log.pages.at(m.log.first).time, age) > m.clock+m.plant.OwnClockNanos {
 				break
 			}
 			m.remove(m.log.first, consumer.Limited)

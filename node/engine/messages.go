@@ -125,6 +125,10 @@ func (e *Engine) fetched(c *event.Completion) {
 		f.done(nil, nil)
 		return
 	}
+	if e.config.Plant.DamageIsAbsence && errors.Is(c.Err, wal.ErrCorrupt) {
+		f.done(nil, nil)
+		return
+	}
 	e.reportDamage(f.group, f.seq, c.Err)
 	if errors.Is(c.Err, wal.ErrCorrupt) {
 		e.foundDamage(f.group, c.Err)
