@@ -151,6 +151,11 @@ type Plant struct {
 	// EarlyExpect checks Nats-Expected-Last-Sequence against the applied state when a message arrives, and not again in
 	// log order.
 	EarlyExpect bool
+	// DamageIsAbsence takes a message that is damaged for one that is not there.
+	DamageIsAbsence bool
+	// KeepFailedID remembers a message id when it is proposed, and goes on refusing it as a duplicate after the proposal has
+	// failed with the leadership.
+	KeepFailedID bool
 }
 
 // clients is what the sessions of the server share.

@@ -80,6 +80,7 @@ type Engine struct {
 	reading
 	checkpointing
 	watching
+	keptIDs map[keptID]keptPlace // of Plant.KeepFailedID
 	ticking
 	committing
 }

@@ -176,10 +176,8 @@ func (p *Plan) aim(r *keyed.Rand, f *Fault) {
 	case FaultLoss:
 		f.DurMillis, f.N = int64(r.LogBetween(100, 5_000)), int64(r.Between(50, 700))
 	case FaultStray:
-		f.DurMillis, f.N, f.Disk = int64(r.LogBetween(100, 3_000)), int64(r.Between(1, 3)), keyed.Pick(r, "lost", "stray")
-		if r.Chance(sparesLog) {
-			f.On = "groups"
-		}
+		// Of the log the newest append is promised to none: nothing tells its loss from a write that was never made.
+		f.DurMillis, f.N, f.Disk, f.On = int64(r.LogBetween(100, 3_000)), int64(r.Between(1, 3)), keyed.Pick(r, "lost", "stray"), "groups"
 	case FaultWipe:
 		f.DurMillis = int64(r.LogBetween(1, 1_000))
 	case FaultCrash:
