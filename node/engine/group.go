@@ -59,6 +59,7 @@ type group struct {
 	lastDigest, toldDigest digestAt
 
 	damagedID     uint64 // Raft id of the replica that is damaged
+	reconciling   bool   // what the catalog wants is being read
 	ailing        error  // why what it has on the disk is not whole, while it is mended
 	ledSince      int64  // monotone time from which on this server leads it
 	born          uint64 // the tick at which the group was created here, while this server is to lead it; 0 otherwise

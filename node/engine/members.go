@@ -51,11 +51,37 @@ func hasMember(members []replica.Member, id uint64) bool {
 	return slices.ContainsFunc(members, func(m replica.Member) bool { return m.ID == id })
 }
 
-// reconcile takes one step, if this server leads the group.
+// reconcile takes one step, if this server leads the group. What the catalog wants is read behind a barrier: a leader that
+// has just started may know an older catalog than the one that it acted on before, and must not bring members back that
+// others have been told to have left.
 func (e *Engine) reconcile(g *group) {
-	if !g.leads() || g.damaged != nil || e.full != nil || e.failure != nil || !e.unreconciled(g) {
+	if !e.mayReconcile(g) || g.reconciling || e.meta.replica == nil {
 		return
 	}
+	if g == e.meta {
+		e.reconcileNow(g)
+		return
+	}
+	own := g.replica
+	g.reconciling = true
+	e.meta.replica.Read(func(ok bool) {
+		g.reconciling = false
+		if ok && e.groups[g.id] == g && g.replica == own && e.mayReconcile(g) {
+			e.reconcileNow(g)
+		}
+	})
+	if e.meta.replica.Dirty() {
+		e.markDirty(e.meta)
+	}
+}
+
+// mayReconcile reports whether this server leads the group, can change it, and has something to change.
+func (e *Engine) mayReconcile(g *group) bool {
+	return g.leads() && g.damaged == nil && e.full == nil && e.failure == nil && e.unreconciled(g)
+}
+
+// reconcileNow takes one step towards what the catalog wants.
+func (e *Engine) reconcileNow(g *group) {
 	want := e.wantedMembers(g, nil)
 	if g == e.meta && len(want) == 0 {
 		return // the catalog knows no server yet
