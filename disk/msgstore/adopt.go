@@ -77,7 +77,7 @@ func (f *Files) compare(s *BlockState, file vfs.File, whole bool) (read int64, e
 	if s.Sealed {
 		t, err = decodeFooter(data[s.Size-from:], s)
 	} else {
-		t, err = scanBlock(data, s)
+		t, err = scanBlock(data, s, false)
 	}
 	if err != nil {
 		return read, err

@@ -45,6 +45,8 @@ type Plant struct {
 	NoSyncDir bool
 	// NoSync forgets to make the bytes of blocks durable.
 	NoSync bool
+	// EndAtDamage takes damage in a block for its end, when the messages in it are looked for.
+	EndAtDamage bool
 }
 
 type openFile struct {

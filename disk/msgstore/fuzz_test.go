@@ -34,7 +34,7 @@ func FuzzScanBlock(f *testing.F) {
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := BlockState{ID: 1, First: 1, Last: 100, Count: 100, Size: len(data)}
-		found, err := scanBlock(data, &s)
+		found, err := scanBlock(data, &s, false)
 		if err != nil {
 			return
 		}

@@ -53,11 +53,11 @@ func (f *Files) load(s *BlockState) (table, error) {
 	if err := readFull(file, data, 0); err != nil {
 		return table{}, fmt.Errorf("read block %d: %w", s.ID, err)
 	}
-	return scanBlock(data, s)
+	return scanBlock(data, s, f.plant.EndAtDamage)
 }
 
-// scanBlock finds the messages in the bytes of a block.
-func scanBlock(data []byte, s *BlockState) (table, error) {
+// scanBlock finds the messages in the bytes of a block. lenient is the planted fault of taking damage for the end.
+func scanBlock(data []byte, s *BlockState, lenient bool) (table, error) {
 	if err := checkBlockHeader(data, s.ID); err != nil {
 		return table{}, err
 	}
@@ -66,13 +66,16 @@ func scanBlock(data []byte, s *BlockState) (table, error) {
 		size, ok := frameSize(data[at:])
 		seq := sequenceOf(data[at:])
 		if !ok || seq < s.First || seq > s.Last || t.count() > 0 && seq <= t.last() {
+			if lenient {
+				break
+			}
 			return table{}, fmt.Errorf("message at offset %d of block %d: %w", at, s.ID, ErrCorrupt)
 		}
 		t.put(seq, at)
 		at += size
 	}
 	if s.Sparse {
-		if t.count() != s.Count {
+		if t.count() != s.Count && !lenient {
 			return table{}, fmt.Errorf("block %d holds %d messages of %d: %w", s.ID, t.count(), s.Count, ErrCorrupt)
 		}
 		return t, nil

@@ -51,6 +51,10 @@ func (s *State) Removed(b *Batch, seq uint64, matched bool, why Removal) {
 		assert.True(s.numPending > 0, "a message that is removed was counted", seq)
 		s.numPending--
 		s.changed = true
+		if s.options.Plant.PurgeMovesCursor && why == Purged && seq >= s.cursor {
+			s.cursor = seq + 1
+			s.numPending = uint64(s.skip.live) + s.log.Count(s.rules.filters, s.cursor)
+		}
 		return
 	}
 	e := s.pending.find(seq)
@@ -79,10 +83,6 @@ func (s *State) Purged(b *Batch, first uint64) {
 	if s.cursor < first {
 		s.cursor = first
 		s.numPending = s.log.Count(s.rules.filters, first)
-	}
-	if s.options.Plant.PurgeMovesCursor && s.numPending > 0 && s.skip.live == 0 {
-		s.cursor++
-		s.numPending = s.log.Count(s.rules.filters, s.cursor)
 	}
 	if s.skip.live == 0 {
 		s.delivered.Stream = max(s.delivered.Stream, first-1)

@@ -47,7 +47,7 @@ type Batch struct {
 type Plant struct {
 	// AckFloorAhead moves the ack floor over every delivered message as soon as any of them is acknowledged.
 	AckFloorAhead bool
-	// PurgeMovesCursor lets a purge move the cursor past the first message that is left and was not delivered.
+	// PurgeMovesCursor moves the cursor behind each message that a purge removes, over those before it that stay.
 	PurgeMovesCursor bool
 }
 

@@ -47,6 +47,14 @@ func (s *State) Deliver(b *Batch, req Request) {
 	s.check()
 }
 
+// Rehearse adds to out what a Deliver would hand out at a time, in unix nanoseconds, and changes nothing. It costs
+// O(pending). Only a planted fault acts on a delivery that is not committed.
+func (s *State) Rehearse(now int64, req Request, out *effect.List) {
+	twin, err := RestoreState(s.AppendState(nil), s.log, s.options)
+	assert.True(err == nil, "a state can be read back", s.id)
+	twin.Deliver(&Batch{Time: now, Out: out}, req)
+}
+
 func (s *State) handOut(d *delivery) effect.Stop {
 	count := min(d.req.Count, DeliverMax)
 	for d.n < count {

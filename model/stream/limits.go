@@ -99,20 +99,24 @@ func (m *Machine) enforceAll(perSubjectBefore uint64) {
 // tick acts on the deadlines that the clock has passed: messages beyond max_age, ids beyond the duplicate window, what
 // the consumers wait for.
 func (m *Machine) tick() {
+	now := m.clock
+	if m.plant.OwnClock != nil {
+		now = max(now, m.plant.OwnClock())
+	}
 	if age := int64(m.config.MaxAge); age > 0 {
 		for range ExpireMax {
-			if m.log.live.Len() == 0 || addNanos(m.log.pages.at(m.log.first).time, age) > m.clock+m.plant.OwnClockNanos {
+			if m.log.live.Len() == 0 || addNanos(m.log.pages.at(m.log.first).time, age) > now {
 				break
 			}
 			m.remove(m.log.first, consumer.Limited)
 		}
 	}
 	window := int64(m.config.DuplicateWindow)
-	if at := m.dedup.deadline(window); at != 0 && at <= m.clock {
-		m.dedup.forget(m.clock, window, ExpireMax)
+	if at := m.dedup.deadline(window); at != 0 && at <= now {
+		m.dedup.forget(now, window, ExpireMax)
 	}
 	for _, e := range m.consumers.byID {
-		if at, ok := e.state.Deadline(); ok && at <= m.clock {
+		if at, ok := e.state.Deadline(); ok && at <= now {
 			m.changing(e).Tick(&m.batch)
 		}
 	}

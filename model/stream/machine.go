@@ -41,10 +41,11 @@ type Plant struct {
 	LoosePerSubject bool
 	// ApplyTwice applies the first entry after a restart twice.
 	ApplyTwice bool
-	// OwnClockNanos is how far the clock of this replica is ahead, by which it expires messages instead of by the log's.
-	OwnClockNanos int64
 	// BlindDigest leaves the consumers out of the digest.
 	BlindDigest bool
+	// OwnClock, when it is not nil, is the clock of the server, unix nanoseconds, by which ticks are judged instead of the
+	// time in the log.
+	OwnClock func() int64
 	// Consumer are the faults of the consumers.
 	Consumer consumer.Plant
 }

@@ -151,11 +151,14 @@ type Plant struct {
 	// EarlyExpect checks Nats-Expected-Last-Sequence against the applied state when a message arrives, and not again in
 	// log order.
 	EarlyExpect bool
-	// DamageIsAbsence takes a message that is damaged for one that is not there.
-	DamageIsAbsence bool
-	// KeepFailedID remembers a message id when it is proposed, and goes on refusing it as a duplicate after the proposal has
-	// failed with the leadership.
+	// DeliverEarly sends what a delivery will hand out when it is proposed, before its record is committed.
+	DeliverEarly bool
+	// KeepFailedID answers a message whose id was proposed here before as a duplicate, also when that proposal failed.
 	KeepFailedID bool
+	// OwnClock judges ticks by the clock of the server instead of the time in the log.
+	OwnClock bool
+	// DamageIsEnd takes a damaged message for one that is not there.
+	DamageIsEnd bool
 }
 
 // clients is what the sessions of the server share.

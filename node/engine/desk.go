@@ -93,6 +93,9 @@ func (d *desk) Propose(id uint64, c *command.Command) bool {
 		}
 	}
 	g.replica.Propose(c, done)
+	if e.config.Plant.DeliverEarly && c.Kind == command.Deliver {
+		e.plantEarly(g, c)
+	}
 	e.markDirty(g)
 	return true
 }
@@ -183,7 +186,7 @@ func (e *Engine) watchInterest() {
 func (e *Engine) deliverable(g *group, ours bool, f *effect.Effect) {
 	switch f.Kind {
 	case effect.Handoff, effect.Delivered:
-		if ours {
+		if ours && !e.sentEarly(g, f) {
 			e.desk.Apply(e.now.Mono, uint64(g.id), f)
 		}
 	default:

@@ -41,6 +41,7 @@ type Engine struct {
 	sysSeq   uint64 // numbers the answers on $SYS
 	scratch  []byte // for an answer that is copied at once
 	logs     []event.LogLine
+	planted  planted
 
 	// Clients.
 	clientConfig session.Config
@@ -80,7 +81,6 @@ type Engine struct {
 	reading
 	checkpointing
 	watching
-	keptIDs map[keptID]keptPlace // of Plant.KeepFailedID
 	ticking
 	committing
 }
@@ -277,6 +277,7 @@ func (e *Engine) settle() {
 	for range settleMax {
 		e.watchInterest()
 		e.desk.Flush(e.now.Mono)
+		e.deliverEarly()
 		if !e.flushGroups() {
 			return
 		}

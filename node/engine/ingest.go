@@ -44,7 +44,7 @@ func (e *Engine) publish(g *group, m *route.Message, hops uint64) bool {
 			return true
 		}
 	}
-	if e.config.Plant.KeepFailedID && e.repeats(g, m) {
+	if e.config.Plant.KeepFailedID && e.publishOnce(g, m) {
 		return true
 	}
 	g.replica.Publish(&replica.Published{Subject: subject, Header: hdr, Payload: payload, Reply: m.Reply})

@@ -125,7 +125,7 @@ func (e *Engine) fetched(c *event.Completion) {
 		f.done(nil, nil)
 		return
 	}
-	if e.config.Plant.DamageIsAbsence && errors.Is(c.Err, wal.ErrCorrupt) {
+	if e.config.Plant.DamageIsEnd && errors.Is(c.Err, wal.ErrCorrupt) {
 		f.done(nil, nil)
 		return
 	}

@@ -299,9 +299,13 @@ func (e *Engine) emptyStateOf(g *group) (replica.Machine, *msgstore.Index) {
 }
 
 func (e *Engine) streamOptions(entry *meta.Stream, config *jsapi.StreamConfig, version uint64) stream.Options {
+	plant := e.config.Plant.Stream
+	if e.config.Plant.OwnClock {
+		plant.OwnClock = func() int64 { return e.now.Wall }
+	}
 	return stream.Options{
 		Account: entry.Account, Name: entry.Name, Config: config, ConfigVersion: version,
-		Created: entry.Created, Incarnation: entry.Group, Plant: e.config.Plant.Stream,
+		Created: entry.Created, Incarnation: entry.Group, Plant: plant,
 	}
 }
 

@@ -75,7 +75,7 @@ func (r *Replica) follow(state *raft.SoftState, sink Sink) {
 		r.abandon()
 		r.failReads()
 	}
-	if r.leader && r.config.Plant.ReadBeforeTerm {
+	if r.leader && r.config.Plant.ReadBeforeTerm && r.config.Group != catalogGroup {
 		r.serving = true
 	}
 	if r.leaderID != known {

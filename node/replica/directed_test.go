@@ -142,7 +142,7 @@ func TestFormerLeaderAnswersNothing(t *testing.T) {
 	if broken := directedRun(t, Plant{}, formerLeader); broken != "" {
 		t.Error(broken)
 	}
-	for _, plant := range []Plant{{ReadOldLeader: true}, {ReadWithoutQuorum: true}, {LeaseJump: true}} {
+	for _, plant := range []Plant{{ReadOldLeader: true}, {ReadWithoutQuorum: true}} {
 		if directedRun(t, plant, formerLeader) == "" {
 			t.Errorf("%+v is not found", plant)
 		}

@@ -6,6 +6,8 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
+
+	"weir/node/event"
 )
 
 // What the faults of Plant do. Nothing here runs in production.
@@ -90,12 +92,14 @@ func (r *Replica) closeGap(m *pb.Message) {
 }
 
 // readUnasked answers, as far as the leader alone knows, the reads that wait for a round. It reports whether it did.
-func (r *Replica) readUnasked(wall int64) bool {
+func (r *Replica) readUnasked() bool {
 	p := &r.config.Plant
 	switch {
 	case p.ReadOldLeader:
 		r.confirmAll(0)
-	case p.ReadWithoutQuorum, p.LeaseJump && wall < r.leaseUntil:
+	case r.plantServes():
+		r.confirmAll(r.commit)
+	case p.ReadWithoutQuorum:
 		r.confirmAll(r.commit)
 	default:
 		return false
@@ -104,12 +108,22 @@ func (r *Replica) readUnasked(wall int64) bool {
 	return true
 }
 
-// tickNanos is the usual time between two ticks.
-const tickNanos = int64(100e6)
-
-// noteLease believes that no other leader is elected for an election timeout.
-func (r *Replica) noteLease() {
-	if r.config.Plant.LeaseJump {
-		r.leaseUntil = r.asked.Wall + int64(r.config.ElectionTicks)*tickNanos
+// plantServes reports whether this leader answers reads too early: it knows of no commit in its own term.
+func (r *Replica) plantServes() bool {
+	if !r.config.Plant.ReadBeforeTerm || !r.leader || r.config.Group == catalogGroup {
+		return false
 	}
+	term, err := r.log.Term(r.commit)
+	return err == nil && term < r.term
+}
+
+// catalogGroup is the group of the catalog. A leader that serves it too early does more than to answer reads.
+const catalogGroup = 1
+
+// leaseClock is the clock that a lease is measured by.
+func (r *Replica) leaseClock(now event.Time) int64 {
+	if r.config.Plant.LeaseJump {
+		return now.Wall
+	}
+	return now.Mono
 }

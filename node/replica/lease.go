@@ -28,7 +28,7 @@ type lease struct {
 
 // leased reports whether reads can be answered without a round.
 func (r *Replica) leased(now event.Time) bool {
-	return r.config.LeaseNanos > 0 && r.leader && r.serving && r.lease.revoked != r.term && now.Mono < r.lease.until &&
+	return r.config.LeaseNanos > 0 && r.leader && r.serving && r.lease.revoked != r.term && r.leaseClock(now) < r.lease.until &&
 		(r.config.Leases == nil || r.config.Leases())
 }
 

@@ -121,6 +121,18 @@ func TestLeaseSavesRoundsUntilItEnds(t *testing.T) {
 	}
 }
 
+// TestLeaseByTheWallClockIsNone plants the fault: the wall clock stands still here while the lease ends.
+func TestLeaseByTheWallClockIsNone(t *testing.T) {
+	w, h := newLeaseWorld(t)
+	r := w.lead(h, 1)
+	r.config.Plant.LeaseJump = true
+	w.read(h, r, 1000)
+	w.lost[1] = true
+	if answered, _ := w.read(h, r, 3300); !answered {
+		t.Fatal("the planted fault does nothing")
+	}
+}
+
 func TestLeaseEndsForTheTermWithATransfer(t *testing.T) {
 	w, h := newLeaseWorld(t)
 	r := w.lead(h, 1)

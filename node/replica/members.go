@@ -125,7 +125,7 @@ func (r *Replica) Member(id uint64) (Member, bool) {
 // MembersSettled reports whether this leader, and a majority of the voters, know the membership even if they restart: what
 // was removed may end now. Before that the others could wait for its vote.
 func (r *Replica) MembersSettled() bool {
-	if !r.Serving() || r.unsettled > 0 || r.changing != 0 {
+	if !r.Serving() || r.unsettled > 0 || r.changing != 0 || r.plantServes() {
 		return false
 	}
 	have := 0
@@ -143,7 +143,7 @@ func (r *Replica) MembersSettled() bool {
 // time (Raft thesis, section 4.1). The error is ErrNotLeader, ErrChangePending, or wraps ErrChange.
 func (r *Replica) ChangeMembers(c Change, sink Sink) error {
 	switch {
-	case !r.Serving():
+	case !r.Serving() || r.plantServes():
 		return ErrNotLeader
 	case r.changing != 0 && !r.config.Plant.TwoChanges:
 		return ErrChangePending

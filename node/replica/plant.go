@@ -30,6 +30,6 @@ type Plant struct {
 	AcceptGap bool
 	// AckBeforeCommit applies and answers entries when they are in the leader's own log.
 	AckBeforeCommit bool
-	// LeaseJump answers reads without a quorum within an election timeout of the last round, measured by the wall clock.
+	// LeaseJump measures leases by the wall clock.
 	LeaseJump bool
 }

@@ -27,8 +27,7 @@ type asking struct {
 	unasked int    // of them without a round
 	round   uint64 // newest; never used twice on a replica, as answers may be very late
 
-	asked      event.Time // when the newest round began
-	leaseUntil int64      // for Plant.LeaseJump
+	asked event.Time // when the newest round began
 }
 
 // ReadsMax bounds the reads of one group that may wait.
@@ -64,11 +63,11 @@ func (r *Replica) ask(now event.Time, sink Sink) bool {
 		r.runReads()
 		return true
 	}
-	if r.leader && r.readUnasked(now.Wall) {
+	if r.leader && r.readUnasked() {
 		return true
 	}
 	r.round++
-	r.asked, r.lease.asked = now, now.Mono
+	r.asked, r.lease.asked = now, r.leaseClock(now)
 	for i := range r.reads {
 		if r.reads[i].round == 0 && !r.reads[i].confirmed {
 			r.reads[i].round = r.round
@@ -93,7 +92,6 @@ func (r *Replica) confirm(state *raft.ReadState) {
 		}
 	}
 	r.extendLease(round)
-	r.noteLease()
 }
 
 // confirmAll lets every read that waits be answered at the index.

@@ -135,6 +135,8 @@ func (p *Plan) replace(r *keyed.Rand, victim uint64) {
 	join := Fault{AtMillis: int64(r.Below(int(p.HealMillis))), Kind: FaultJoin, Nodes: 1 << p.Nodes}
 	// A cluster is founded by all its servers: none leaves before that.
 	leave.AtMillis = max(leave.AtMillis, p.HealMillis/2)
+	// One that joins before that would found it with some of the others.
+	join.AtMillis = max(join.AtMillis, p.HealMillis/4)
 	p.Faults = append(p.Faults, leave, join)
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.AtMillis, b.AtMillis) })
 }

@@ -93,7 +93,12 @@ func Generate(seed uint64, options Options) *Plan {
 		p.calm()
 	}
 	if p.Nodes > 1 {
+		p.occasions()
+		decayed := p.decay()
 		p.victims(r)
+		if decayed {
+			p.leadDecayed()
+		}
 	}
 	return p
 }

@@ -58,10 +58,14 @@ func (c *client) dial() {
 	c.load.world.After(c.load.world.Now()+answerMax, uint64(c.index), timerHandshake|c.dials)
 }
 
-// server is the node that the client dials: at first the clients are spread evenly, later each tries any.
+// homeAgain is how many of 1000 times a client dials the server again that it began with, as clients know them in an order.
+const homeAgain = 600
+
+// server is the node that the client dials: at first the clients are spread evenly, later each tries any, most often its
+// first one.
 func (c *client) server() int {
 	nodes := c.load.world.Machines()
-	if nodes == 1 || c.dials == 1 {
+	if nodes == 1 || c.dials == 1 || c.load.world.Key().Chance(homeAgain, "home", uint64(c.index), c.dials) {
 		return c.index % max(c.load.plan.Nodes, 1)
 	}
 	return int(c.load.world.Key().Below(uint64(nodes), "server", uint64(c.index), c.dials))

@@ -13,6 +13,8 @@ const digestEvery = 4
 // again, or restoring a checkpoint of them, must lead to the same state.
 type digests struct {
 	seen map[applied]uint64
+	// consumers are sums of the states of the consumers.
+	consumers map[applied]uint64
 }
 
 type applied struct {
@@ -34,4 +36,5 @@ func (w *World) observe(m *machine, at applied, digest func() uint64) {
 			at.group, at.index, now, m.gen, m.index, before)
 	}
 	w.digests.seen[at] = now
+	w.lookBehind(m, at)
 }

@@ -202,7 +202,9 @@ func (w *World) copies(at applied, term uint64, members []replica.Member) (copie
 		}
 		voters++
 		id := serverID(members[i].Server)
-		if l := w.ledgers.logs[ledgerKey{w.servers[id], w.disks[id], at.group}]; l != nil && l.holds(at.index, term) {
+		key := ledgerKey{w.servers[id], w.disks[id], at.group}
+		l, gone := w.ledgers.logs[key], w.ledgers.dropped[key]
+		if l != nil && l.holds(at.index, term) || gone != nil && gone.holds(at.index, term) {
 			copies++
 		}
 	}

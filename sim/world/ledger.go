@@ -85,6 +85,7 @@ type committedEntry struct {
 // ledgers is the simulator's account of all logs.
 type ledgers struct {
 	logs      map[ledgerKey]*ledger
+	dropped   map[ledgerKey]*ledger // of replicas that are gone: what they told others may arrive after their end
 	entries   map[entryKey]entryFacts
 	committed map[applied]committedEntry
 	newest    map[wal.GroupID]uint64 // the highest index applied anywhere
@@ -92,7 +93,7 @@ type ledgers struct {
 
 func newLedgers() ledgers {
 	return ledgers{
-		logs: map[ledgerKey]*ledger{}, entries: map[entryKey]entryFacts{},
+		logs: map[ledgerKey]*ledger{}, dropped: map[ledgerKey]*ledger{}, entries: map[entryKey]entryFacts{},
 		committed: map[applied]committedEntry{}, newest: map[wal.GroupID]uint64{},
 	}
 }
@@ -117,7 +118,11 @@ func (m *machine) submitted(op *event.Op) {
 		write := &op.Writes[i]
 		if write.Drop {
 			// The replica is gone; another one of the group may come later, with another id.
-			delete(m.w.ledgers.logs, ledgerKey{m.index, m.wipes, write.Group})
+			key := ledgerKey{m.index, m.wipes, write.Group}
+			if l := m.w.ledgers.logs[key]; l != nil {
+				m.w.ledgers.dropped[key] = l
+			}
+			delete(m.w.ledgers.logs, key)
 			continue
 		}
 		l := m.ledger(write.Group)

@@ -67,7 +67,6 @@ func (w *World) unsettledGroup(group wal.GroupID, all []hosted) string {
 	if leader == nil || !leader.Serving() {
 		return fmt.Sprintf("the leader of group %d on node %d does not serve", group, at)
 	}
-	w.blind(leader)
 	for _, m := range leader.Members() {
 		node, known := w.servers[serverID(m.Server)]
 		switch {

@@ -104,7 +104,7 @@ func New(p *plan.Plan, tr *trace.Trace) *World {
 		w.mesh = mesh.New(w.meshConfig(), key, (*peers)(w))
 	}
 	w.inspector = newInspector(len(w.machines))
-	w.digests.seen, w.ledgers = map[applied]uint64{}, newLedgers()
+	w.digests, w.ledgers = digests{map[applied]uint64{}, map[applied]uint64{}}, newLedgers()
 	for i := range p.Faults {
 		w.queue.Push(sched.Event{At: p.Faults[i].AtMillis * 1_000_000, Kind: evFault, N: uint64(i)})
 	}
