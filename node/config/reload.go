@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -131,6 +130,10 @@ func fixed(was, next *Config) []option {
 	if was.Cluster.Port != 0 {
 		tags.line, advertise.line = "", "" // the other servers place streams by them, and tell their clients
 	}
+	peerTLS := option{name: "Cluster TLS", was: was.Cluster.TLS, next: next.Cluster.TLS, line: reloaded("cluster"), secret: true}
+	if was.Cluster.TLS == nil || next.Cluster.TLS == nil {
+		peerTLS.line = "" // servers with it and servers without it do not understand each other
+	}
 	return []option{
 		tags,
 		advertise,
@@ -155,8 +158,9 @@ func fixed(was, next *Config) []option {
 		{name: "JetStream", was: was.JetStream, next: next.JetStream, secret: true},
 		{name: "cluster host", was: was.Cluster.Host, next: next.Cluster.Host},
 		{name: "cluster port", was: was.Cluster.Port, next: next.Cluster.Port},
-		{name: "Routes", was: routes(was), next: routes(next)},
-		{name: "Cluster", was: was.Cluster, next: next.Cluster, secret: true},
+		{name: "Routes", was: was.Cluster.Routes, next: next.Cluster.Routes, line: reloaded("cluster routes")},
+		peerTLS,
+		{name: "Cluster", was: rest(was), next: rest(next), secret: true},
 	}
 }
 
@@ -172,11 +176,9 @@ func accountTraits(c *Config) (list []string) {
 	return list
 }
 
-// routes are the addresses of routes, as text.
-func routes(c *Config) string {
-	var list []string
-	for _, r := range c.Cluster.Routes {
-		list = append(list, r.Address)
-	}
-	return strings.Join(list, ",")
+// rest is the block of the cluster without what can be changed.
+func rest(c *Config) Cluster {
+	k := c.Cluster
+	k.Routes, k.TLS = nil, nil
+	return k
 }

@@ -93,7 +93,7 @@ func (l *links) introduceTo(conn *tcp.PeerConn, r *route) (*session, error) {
 // accepted makes the handshake of a connection that another server dialed, and runs the session.
 func (l *links) accepted(sock *net.TCPConn) {
 	defer l.running.Done()
-	conn, err := tcp.AcceptPeer(sock, l.peerOptions(l.options.ServerTLS))
+	conn, err := tcp.AcceptPeer(sock, l.peerOptions(l.options.Load().ServerTLS))
 	if err != nil {
 		<-l.pending
 		l.error(fmt.Sprintf("Route from %s: %v", hostOf(sock.RemoteAddr()), err))
@@ -200,11 +200,11 @@ func (l *links) judge(s *session, g *peerwire.Greeting) *refusal {
 
 // authorize checks user and password, without telling by its time how much of them was right.
 func (l *links) authorize(hello *peerwire.Hello) *refusal {
-	if l.options.User == "" && l.options.Password == "" || hello == nil {
+	if l.options.Load().User == "" && l.options.Load().Password == "" || hello == nil {
 		return nil // judge turns down who does not introduce itself
 	}
-	right := subtle.ConstantTimeCompare([]byte(hello.User), []byte(l.options.User)) &
-		subtle.ConstantTimeCompare([]byte(hello.Password), []byte(l.options.Password))
+	right := subtle.ConstantTimeCompare([]byte(hello.User), []byte(l.options.Load().User)) &
+		subtle.ConstantTimeCompare([]byte(hello.Password), []byte(l.options.Load().Password))
 	if right == 1 {
 		return nil
 	}

@@ -70,7 +70,7 @@ const (
 // links are the connections with other servers.
 type links struct {
 	host    *Host
-	options Cluster
+	options atomic.Pointer[Cluster] // a reload puts another one here
 	// step brings inputs to the node; Host.mu is held and released. hello introduces this server.
 	step     func(inlineBytes int, in ...event.Input)
 	hello    func() peerwire.Hello
@@ -114,16 +114,11 @@ func (h *Host) openLinks() error {
 		return nil
 	}
 	l := &links{
-		host: h, options: *o, step: h.stepLocked, hello: h.hello, boot: h.options.Node.Engine.Boot, pending: make(chan struct{}, HandshakesMax),
+		host: h, step: h.stepLocked, hello: h.hello, boot: h.options.Node.Engine.Boot, pending: make(chan struct{}, HandshakesMax),
 		sessions: map[event.ServerID]*session{}, routes: map[string]*route{}, changed: make(chan struct{}),
 		number: uint64(h.started.UnixNano()),
 	}
-	if l.options.Timeout <= 0 {
-		l.options.Timeout = TimeoutDefault
-	}
-	if l.options.WriteDeadline <= 0 {
-		l.options.WriteDeadline = h.options.WriteDeadline
-	}
+	l.options.Store(o.completed(h.options.WriteDeadline))
 	l.context, l.cancel = context.WithCancel(context.Background())
 	var err error
 	if l.listener, err = net.Listen("tcp", o.Listen); err != nil {
@@ -138,6 +133,18 @@ func (h *Host) openLinks() error {
 	}
 	h.links = l
 	return nil
+}
+
+// completed is a copy with what is left to defaults.
+func (c *Cluster) completed(writeDeadline time.Duration) *Cluster {
+	whole := *c
+	if whole.Timeout <= 0 {
+		whole.Timeout = TimeoutDefault
+	}
+	if whole.WriteDeadline <= 0 {
+		whole.WriteDeadline = writeDeadline
+	}
+	return &whole
 }
 
 // reachable is the address that others are told: without a host when the server listens on all of them, which they
@@ -178,7 +185,7 @@ func (l *links) start() {
 	go l.showSigns()
 	l.host.mu.Lock()
 	defer l.host.mu.Unlock()
-	for _, r := range l.options.Routes {
+	for _, r := range l.options.Load().Routes {
 		l.addRoute(&route{Route: r, configured: true})
 	}
 }
@@ -265,8 +272,9 @@ func (l *links) takeTouched() []*tcp.PeerConn {
 }
 
 func (l *links) peerOptions(tls *tls.Config) tcp.PeerOptions {
+	o := l.options.Load()
 	return tcp.PeerOptions{
-		TLS: tls, Timeout: l.options.Timeout, WriteDeadline: l.options.WriteDeadline, Silence: SilenceMax,
+		TLS: tls, Timeout: o.Timeout, WriteDeadline: o.WriteDeadline, Silence: SilenceMax,
 		Release: l.host.release,
 	}
 }

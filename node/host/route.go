@@ -19,8 +19,9 @@ import (
 type route struct {
 	Route
 	configured bool
-	// id is the server that was last found there; 0 before. Guarded by Host.mu.
-	id event.ServerID
+	// id is the server that was last found there; 0 before. removed says that it is to be dialed no more. Guarded by Host.mu.
+	id      event.ServerID
+	removed bool
 }
 
 // addRoute begins to dial an address. Host.mu is held.
@@ -39,7 +40,7 @@ func (l *links) learn(id event.ServerID, address string) {
 	if !dialable(address) || id == own.Server || address == own.Cluster.Address || l.routes[address] != nil {
 		return
 	}
-	if len(l.routes)-len(l.options.Routes) < LearnedMax {
+	if len(l.routes)-len(l.options.Load().Routes) < LearnedMax {
 		l.addRoute(&route{Route: Route{Address: address}, id: id})
 	}
 }
@@ -126,7 +127,7 @@ func (l *links) keep(r *route) {
 			l.unreachable(r, failures, err)
 		}
 		wait = min(max(2*wait, RedialMin), RedialMax)
-		if !r.configured && l.options.Retries > 0 && failures >= l.options.Retries {
+		if !r.configured && l.options.Load().Retries > 0 && failures >= l.options.Load().Retries {
 			l.forget(r)
 			return
 		}
@@ -144,7 +145,9 @@ func jitter(d time.Duration) time.Duration {
 func (l *links) forget(r *route) {
 	l.host.mu.Lock()
 	defer l.host.mu.Unlock()
-	delete(l.routes, r.Address)
+	if l.routes[r.Address] == r {
+		delete(l.routes, r.Address)
+	}
 }
 
 // unreachable tells the operator of a failed attempt.
@@ -160,13 +163,17 @@ func (l *links) unreachable(r *route, attempt int, err error) {
 	l.host.options.Log.Debug(line)
 }
 
-// waitWithout waits until there is no session with the server of the route; it reports false when this server ends.
+// waitWithout waits until there is no session with the server of the route; it reports false when this server ends, or
+// the route is to be dialed no more.
 func (l *links) waitWithout(r *route) bool {
 	for {
 		l.host.mu.Lock()
 		covered := r.id != 0 && (l.sessions[r.id] != nil || !r.configured && l.dialedAnyway(r))
-		changed := l.changed
+		changed, removed := l.changed, r.removed
 		l.host.mu.Unlock()
+		if removed {
+			return false
+		}
 		if !covered {
 			return l.context.Err() == nil
 		}
@@ -190,7 +197,7 @@ func (l *links) dialedAnyway(r *route) bool {
 
 // dial makes a session with the server of a route and runs it to its end.
 func (l *links) dial(r *route) error {
-	o := l.peerOptions(l.options.ClientTLS)
+	o := l.peerOptions(l.options.Load().ClientTLS)
 	if o.TLS != nil {
 		o.TLS = o.TLS.Clone()
 		o.TLS.ServerName = l.tlsName(r)
@@ -217,7 +224,7 @@ func (l *links) tlsName(r *route) string {
 	if r.configured || net.ParseIP(host) == nil {
 		return host
 	}
-	for _, configured := range l.options.Routes {
+	for _, configured := range l.options.Load().Routes {
 		name, _, _ := net.SplitHostPort(configured.Address)
 		if net.ParseIP(name) == nil {
 			return name

@@ -67,7 +67,9 @@ func (b *broker) Session(id event.ConnID) *Session {
 }
 
 // open connects a client.
-func (b *broker) open(id event.ConnID, config *Config) *client { return b.begin(id, config, event.Plain) }
+func (b *broker) open(id event.ConnID, config *Config) *client {
+	return b.begin(id, config, event.Plain)
+}
 
 // begin opens a connection that begins in one of the ways.
 func (b *broker) begin(id event.ConnID, config *Config, start event.Start) *client {

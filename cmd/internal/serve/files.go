@@ -29,15 +29,25 @@ type portsFile struct {
 	Cluster    []string `json:"cluster,omitempty"`
 }
 
-// listeners are where a server listens; nil where it does not.
-type listeners struct{ client, monitoring, cluster net.Addr }
+// listeners are where a server listens; nil where it does not. Where TLS has to be spoken, the URLs say so.
+type listeners struct {
+	client, monitoring, cluster net.Addr
+	clientTLS, clusterTLS       bool
+}
+
+func scheme(tls bool) string {
+	if tls {
+		return "tls"
+	}
+	return "nats"
+}
 
 // writePorts stores the addresses in dir and returns the name of the file; "" when dir is "".
 func writePorts(dir string, l listeners) (string, error) {
 	if dir == "" {
 		return "", nil
 	}
-	p := portsFile{Nats: urls("nats", l.client), Monitoring: urls("http", l.monitoring), Cluster: urls("nats", l.cluster)}
+	p := portsFile{Nats: urls(scheme(l.clientTLS), l.client), Monitoring: urls("http", l.monitoring), Cluster: urls(scheme(l.clusterTLS), l.cluster)}
 	text, err := json.Marshal(p)
 	if err != nil {
 		return "", err

@@ -71,10 +71,10 @@ func (p *process) change(next *settings, users bool) (host.Change, error) {
 		AuthTimeoutNanos: limits.AuthTimeoutNanos, Protection: protection(&next.Config),
 	}
 	c.Clients.AdvertiseHost, c.Clients.AdvertisePort = advertisedClients(&next.Config)
-	if !users {
-		return c, nil
-	}
 	var err error
+	if c.Cluster, err = hostCluster(&next.Config); err != nil || !users {
+		return c, err
+	}
 	c.Clients.Users, err = auth.New(authConfig(&next.Config))
 	return c, err
 }
@@ -96,6 +96,6 @@ func (p *process) renameFiles(was, next *settings) {
 		complain(os.Remove(p.ports))
 	}
 	var err error
-	p.ports, err = writePorts(next.PortsFileDir, listeners{p.host.Addr(), p.monitor.addr(), p.host.ClusterAddr()})
+	p.ports, err = writePorts(next.PortsFileDir, p.listeners(&next.Config))
 	complain(err)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/pkg/profile"
 
 	"weir/disk/osfs"
+	"weir/node/config"
 	"weir/node/engine"
 	"weir/node/event"
 	"weir/node/host"
@@ -160,11 +161,19 @@ func (p *process) start(caught <-chan os.Signal) (err error) {
 	if err := writePid(p.PidFile); err != nil {
 		return errors.Join(err, p.host.Shutdown(), p.monitor.close())
 	}
-	if p.ports, err = writePorts(p.PortsFileDir, listeners{p.host.Addr(), p.monitor.addr(), p.host.ClusterAddr()}); err != nil {
+	if p.ports, err = writePorts(p.PortsFileDir, p.listeners(&p.Config)); err != nil {
 		return errors.Join(err, p.host.Shutdown(), p.monitor.close())
 	}
 	p.log.Info("Server is ready")
 	return nil
+}
+
+// listeners are where the server listens.
+func (p *process) listeners(c *config.Config) listeners {
+	return listeners{
+		client: p.host.Addr(), monitoring: p.monitor.addr(), cluster: p.host.ClusterAddr(),
+		clientTLS: protection(c).Required, clusterTLS: c.Cluster.TLS != nil,
+	}
 }
 
 // recoverMax is how long a start waits for streams before it lets clients in without them; health says which. A part of
