@@ -58,6 +58,7 @@ func tortureCommand() *cobra.Command {
 	f.DurationVar(&o.Duration, "duration", 10*time.Minute, "how long faults happen")
 	f.Uint64Var(&o.Seed, "seed", 0, "draws the faults and what clients do (default: from the clock)")
 	f.StringVar(&o.Dir, "dir", "", "directory for configurations, data, logs and the history (default: a temporary one, removed when nothing is wrong)")
+	f.BoolVar(&o.History, "history", false, "write the history also when nothing is wrong")
 	f.StringVar(&o.Network, "netns", "auto", "network namespaces: on (needs root and the command ip), off (loopback with proxies), or auto")
 	f.StringVar(&binary, "binary", "", "program to run as the servers (default: this one)")
 	f.IntVar(&o.Port, "port", 52000, "first port, without network namespaces")

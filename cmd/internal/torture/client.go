@@ -21,6 +21,8 @@ const (
 	// answerMax is how long a client waits for an answer, hastyMax how long one that gives up early.
 	answerMax = 3 * time.Second
 	hastyMax  = 30 * time.Millisecond
+	// pinnedPatience is the time between two pings of a client that knows one server only.
+	pinnedPatience = 15 * time.Second
 	// dialMax bounds a connection attempt.
 	dialMax = 2 * time.Second
 	// opsPerLife is the mean number of operations until a client begins anew, with another connection.
@@ -60,9 +62,13 @@ func (c *client) connect() error {
 	for i := 1; i < c.run.options.Nodes && !c.pinned; i++ {
 		servers = append(servers, c.run.cluster.url((c.home+i)%c.run.options.Nodes))
 	}
+	patience := time.Second
+	if c.pinned {
+		patience = pinnedPatience // its questions wait for a server that is paused
+	}
 	nc, err := nats.Connect(strings.Join(servers, ","), nats.Name(c.name), nats.DontRandomize(), nats.MaxReconnects(-1),
 		nats.ReconnectWait(50*time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 0), nats.RetryOnFailedConnect(true),
-		nats.Timeout(dialMax), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2), nats.IgnoreDiscoveredServers(),
+		nats.Timeout(dialMax), nats.PingInterval(patience), nats.MaxPingsOutstanding(2), nats.IgnoreDiscoveredServers(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // what matters is told to callers
 	if err != nil {
 		return err

@@ -94,17 +94,20 @@ func (t *Report) String() string {
 		f := &t.Findings[i]
 		line("WRONG        %s at %.3fs: %s", f.Class, f.At.Seconds(), f.Detail)
 	}
+	if len(t.Files) > 0 {
+		line("files        %s", strings.Join(t.Files, " "))
+	}
 	if len(t.Findings) == 0 {
 		line("verdict      linearizable; nothing acknowledged is lost, nothing is stored twice, nothing came again after a confirmed acknowledgement")
 		return b.String()
 	}
-	line("verdict      %d violations; see %s", len(t.Findings), strings.Join(t.Files, " "))
+	line("verdict      %d violations", len(t.Findings))
 	return b.String()
 }
 
-// write leaves the history and the pictures of Porcupine in the directory when something is wrong.
+// write leaves the history and the pictures of Porcupine in the directory when something is wrong, or it is wanted.
 func (t *Report) write(r *run) error {
-	if len(t.Findings) == 0 {
+	if len(t.Findings) == 0 && !r.options.History {
 		return nil
 	}
 	history := filepath.Join(t.Dir, "history.jsonl")

@@ -36,6 +36,8 @@ type Options struct {
 	// Dir holds configurations, data and logs, and in the end the history when something is wrong; "" is a temporary
 	// directory that is removed when nothing is.
 	Dir string
+	// History has the history written in any case.
+	History bool
 	// Network is "on" for network namespaces, "off" for loopback with proxies between the servers, "auto" for namespaces
 	// where they can be had.
 	Network string
@@ -105,7 +107,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	r := &run{options: o, started: time.Now(), log: newRecorder(), outages: newOutages()}
 	r.report = &Report{Seed: o.Seed, Nodes: o.Nodes, Dir: o.Dir}
 	err = r.whole(ctx)
-	if temporary && err == nil && len(r.report.Findings) == 0 {
+	if temporary && err == nil && len(r.report.Files) == 0 {
 		return r.report, os.RemoveAll(o.Dir)
 	}
 	return r.report, err
