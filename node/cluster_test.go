@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"weir/disk/wal"
+	"weir/model/meta"
 	"weir/node/engine"
 	"weir/node/event"
+	"weir/node/replica"
 	"weir/transport/peerwire"
 )
 
@@ -17,6 +20,31 @@ type cluster struct {
 	down  map[int]bool
 	cut   map[[2]int]bool
 	queue []transit
+	// unaware is a server that gets nothing of the catalog's group, nor gives; -1 for none.
+	unaware int
+}
+
+// pass returns the frames that go from one server to another.
+func (c *cluster) pass(from, to int, frames []byte) []byte {
+	if c.unaware < 0 || from != c.unaware && to != c.unaware {
+		return frames
+	}
+	var passed []byte
+	for len(frames) > 0 {
+		frame, rest, err := peerwire.Split(frames)
+		var f peerwire.Frame
+		if err == nil {
+			err = peerwire.Parse(frame, &f)
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if f.Kind != peerwire.Beat && (f.Kind != peerwire.Raft || f.Group != meta.Group) {
+			passed = append(passed, frame...)
+		}
+		frames = rest
+	}
+	return passed
 }
 
 type transit struct {
@@ -32,7 +60,7 @@ func newCluster(t *testing.T, n int) *cluster {
 // newClusterOf is newCluster with a change to the configuration of every server.
 func newClusterOf(t *testing.T, n int, change func(*engine.Config)) *cluster {
 	t.Helper()
-	c := &cluster{t: t, down: map[int]bool{}, cut: map[[2]int]bool{}}
+	c := &cluster{t: t, unaware: -1, down: map[int]bool{}, cut: map[[2]int]bool{}}
 	for i := range n {
 		r := newRig(t, func(config *engine.Config) {
 			config.ServerName = fmt.Sprintf("n%d", i+1)
@@ -44,7 +72,8 @@ func newClusterOf(t *testing.T, n int, change func(*engine.Config)) *cluster {
 		})
 		r.peers = func(out []event.PeerOut) {
 			for _, o := range out {
-				c.queue = append(c.queue, transit{i, int(o.To) - 101, o.Frames})
+				to := int(o.To) - 101
+				c.queue = append(c.queue, transit{i, to, c.pass(i, to, o.Frames)})
 			}
 		}
 		c.rigs = append(c.rigs, r)
@@ -238,5 +267,54 @@ func TestLeadershipComesBackToAServerThatWasAway(t *testing.T) {
 	c.run(1500)
 	if got := led("n1"); got == 0 {
 		t.Fatal("the server leads nothing long after it is back")
+	}
+}
+
+// members are the members of the stream groups that a server has a replica of.
+func (c *cluster) members(i int) map[wal.GroupID]int {
+	members := map[wal.GroupID]int{}
+	c.rigs[i].node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
+		if uint64(group) != meta.Group {
+			members[group] = len(r.Members())
+		}
+	})
+	return members
+}
+
+// TestLeaderOfAnOldCatalogBringsNobodyIn: the leader of a stream knows a placement that the others have given up since. It
+// must not make members of servers that may have been told to end their replicas.
+func TestLeaderOfAnOldCatalogBringsNobodyIn(t *testing.T) {
+	c := newCluster(t, 3)
+	body := func(name string, replicas int) string {
+		return fmt.Sprintf(`{"name":%q,"subjects":[%q],"num_replicas":%d,"storage":"file","retention":"limits","discard":"old"}`, name, name, replicas)
+	}
+	leader, name := 0, ""
+	for i := range 6 {
+		s := fmt.Sprintf("S%d", i)
+		got := c.request(0, "$JS.API.STREAM.CREATE."+s, body(s, 1))
+		if at := strings.Index(got, `"leader":"n`); at >= 0 && got[at+len(`"leader":"n`)] != '1' {
+			leader, name = int(got[at+len(`"leader":"n`)]-'1'), s
+		}
+	}
+	if name == "" {
+		t.Fatal("all streams are on the server that leads the catalog")
+	}
+	c.run(10)
+	r := c.rigs[0]
+	r.pub(900, "$JS.API.STREAM.UPDATE."+name, "_INBOX.q.2", body(name, 3))
+	c.settle() // everybody knows that there are to be three, and no tick has passed to begin with it
+	c.unaware = leader
+	r.pub(900, "$JS.API.STREAM.UPDATE."+name, "_INBOX.q.3", body(name, 1))
+	c.settle()
+	c.run(100)
+	for group, n := range c.members(leader) {
+		if n != 1 {
+			t.Fatalf("group %d has %d members at a leader that does not know the newest catalog", group, n)
+		}
+	}
+	c.unaware = -1
+	c.run(100)
+	if got := c.request(leader, name, "hello"); !strings.Contains(got, `"seq":1`) {
+		t.Fatalf("publish: %s", got)
 	}
 }
