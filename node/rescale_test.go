@@ -1,0 +1,60 @@
+package node_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestReplicaThatCameBackSurvivesARestart takes a stream from three replicas to one and back, so that servers have a
+// second replica of it after the first, and restarts each: what it knows of the catalog then may still name the first.
+func TestReplicaThatCameBackSurvivesARestart(t *testing.T) {
+	c := newCluster(t, 3)
+	c.create("S", 3)
+	count := 0
+	publish := func(i int) {
+		t.Helper()
+		count++
+		if got := c.request(i, "S", fmt.Sprint(count)); !strings.Contains(got, fmt.Sprintf(`"seq":%d`, count)) {
+			t.Fatalf("message %d through n%d: %s", count, i+1, got)
+		}
+	}
+	current := func(replicas int) {
+		t.Helper()
+		got := c.request(0, "$JS.API.STREAM.INFO.S", "")
+		for range 20 {
+			if strings.Count(got, `"current":true`) == replicas-1 && strings.Count(got, `"name":"n`) == replicas-1 {
+				return
+			}
+			c.run(10)
+			got = c.request(0, "$JS.API.STREAM.INFO.S", "")
+		}
+		t.Fatalf("want %d replicas: %s", replicas, got)
+	}
+	for range 10 {
+		publish(0)
+	}
+	for round := range 3 {
+		for _, replicas := range []int{1, 3} {
+			got := c.request(round, "$JS.API.STREAM.UPDATE.S", fmt.Sprintf(`{"name":"S","num_replicas":%d}`, replicas))
+			if strings.Contains(got, `"error"`) {
+				t.Fatal(got)
+			}
+			current(replicas)
+			publish(round)
+		}
+		for i := range c.rigs {
+			c.kill(i)
+			delete(c.rigs[i].out, 900)
+			c.restart(i)
+			c.run(100)
+			current(3)
+			publish(i)
+		}
+	}
+	for i := range c.rigs {
+		if got := c.request(i, "$JS.API.STREAM.INFO.S", ""); !strings.Contains(got, fmt.Sprintf(`"messages":%d,`, count)) {
+			t.Fatalf("through n%d, after %d messages: %s", i+1, count, got)
+		}
+	}
+}
