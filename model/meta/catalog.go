@@ -58,6 +58,7 @@ func (m *Machine) remove(s *Stream) {
 	delete(m.byName, key{s.Account, s.Name})
 	delete(m.byGroup, s.Group)
 	m.leave(s)
+	m.takeBack(s)
 }
 
 // replace puts the next version of an entry in its place.

@@ -41,6 +41,7 @@ type Machine struct {
 	order     []*Stream // ascending by account, then name
 	sum       uint64    // sum of the hashes of all streams
 	dirty     map[uint64]struct{}
+	plant     Plant
 
 	nextReplica   uint64
 	registrations uint64

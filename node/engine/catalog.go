@@ -24,7 +24,7 @@ import (
 func (e *Engine) openMeta() error {
 	found := e.recoveredOf(metaGroup)
 	delete(e.recovered, metaGroup)
-	e.meta, e.catalog = &group{id: metaGroup}, meta.New()
+	e.meta, e.catalog = &group{id: metaGroup}, e.newCatalog()
 	e.groups[metaGroup] = e.meta
 	e.metaReplica = e.random.Uint64()>>1 | 1
 	switch {

@@ -3,6 +3,7 @@ package engine
 import (
 	"weir/disk/wal"
 	"weir/model/jsapi"
+	"weir/model/meta"
 	"weir/model/stream"
 	"weir/node/auth"
 	"weir/node/event"
@@ -148,6 +149,8 @@ type Plant struct {
 	// Replica and Stream are passed on to every replica and stream.
 	Replica replica.Plant
 	Stream  stream.Plant
+	// Catalog is passed on to the catalog.
+	Catalog meta.Plant
 	// EarlyExpect checks Nats-Expected-Last-Sequence against the applied state when a message arrives, and not again in
 	// log order.
 	EarlyExpect bool

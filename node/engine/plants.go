@@ -6,10 +6,18 @@ import (
 	"weir/model/effect"
 	"weir/model/header"
 	"weir/model/jsapi"
+	"weir/model/meta"
 	"weir/node/route"
 )
 
 // What the faults of Plant do. Nothing here runs in production.
+
+// newCatalog is an empty catalog.
+func (e *Engine) newCatalog() *meta.Machine {
+	m := meta.New()
+	m.Plant(e.config.Plant.Catalog)
+	return m
+}
 
 // planted is what they remember.
 type planted struct {

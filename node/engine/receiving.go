@@ -293,7 +293,7 @@ func (e *Engine) installed(r *receiving, c *event.Completion) {
 // emptyStateOf is a machine and an index of messages for a group to be restored.
 func (e *Engine) emptyStateOf(g *group) (replica.Machine, *msgstore.Index) {
 	if g == e.meta {
-		return meta.New(), nil
+		return e.newCatalog(), nil
 	}
 	return stream.New(e.streamOptions(g.entry, g.entry.Config, g.entry.Version)), e.newIndex(g.entry)
 }

@@ -1,10 +1,25 @@
 package world
 
-import "weir/node"
+import (
+	"weir/disk/wal"
+	"weir/node"
+)
 
 // wipedKeepsIdentity is the planted fault of the world itself: an operator who empties a disk and gives the server its
 // old identity.
 const wipedKeepsIdentity = "wiped-keeps-identity"
+
+// reusedNumbers is the planted fault that lets an entry of a deleted stream be taken for one of its successor.
+const reusedNumbers = "stale-incarnation"
+
+// hidden says whether the world itself must not look at a group: with reusedNumbers it would stumble over the numbers
+// before an entry goes astray. The streams of the plan are not deleted.
+func (w *World) hidden(group wal.GroupID) bool {
+	return w.plan.Plant == reusedNumbers && int(group) >= firstStream+len(w.plan.Streams)
+}
+
+// firstStream is the group of the first stream.
+const firstStream = 16
 
 // clusterPlants are the planted faults that take a cluster to show.
 func clusterPlants() []Plant {
@@ -55,6 +70,8 @@ func clusterPlants() []Plant {
 			set: func(c *node.Config) { c.Engine.Plant.Stream.BlindDigest = true }},
 		{Name: "no-space-is-success", What: "takes an append that a full disk refused for done",
 			set: func(c *node.Config) { c.Storage.Plant.NoSpaceIsSuccess = true }},
+		{Name: reusedNumbers, What: "gives the numbers of a deleted stream's group and replicas to its successor",
+			set: func(c *node.Config) { c.Engine.Plant.Catalog.ReuseNumbers = true }},
 		{Name: "snapshot-without-dedup", What: "restores a snapshot without the duplicate window",
 			set: func(c *node.Config) { c.Engine.Plant.Stream.LoseDedup = true }},
 		{Name: wipedKeepsIdentity, What: "comes back under its old identity after its disk was emptied",

@@ -24,6 +24,9 @@ type applied struct {
 
 // observe is told of every entry that a replica applied.
 func (w *World) observe(m *machine, at applied, digest func() uint64) {
+	if w.hidden(at.group) {
+		return
+	}
 	m.appliedEntry(at)
 	if at.index%digestEvery != 0 {
 		return

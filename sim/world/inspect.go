@@ -62,6 +62,9 @@ func (w *World) inspect(m *machine) {
 		return
 	}
 	m.node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
+		if w.hidden(group) {
+			return
+		}
 		s := w.inspector.seen[m.index][group]
 		if s == nil || s.gen != m.gen || s.id != r.ID() {
 			s = &seen{gen: m.gen, id: r.ID()}

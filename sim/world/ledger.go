@@ -116,6 +116,9 @@ func sumOf(e *wal.Entry) uint64 {
 func (m *machine) submitted(op *event.Op) {
 	for i := range op.Writes {
 		write := &op.Writes[i]
+		if m.w.hidden(write.Group) {
+			continue
+		}
 		if write.Drop {
 			// The replica is gone; another one of the group may come later, with another id.
 			key := ledgerKey{m.index, m.wipes, write.Group}
@@ -170,6 +173,9 @@ func (m *machine) recovered() {
 	}
 	for i := range found.Groups {
 		g := &found.Groups[i]
+		if m.w.hidden(g.ID) {
+			continue
+		}
 		l := m.ledger(g.ID)
 		if l.hard.Term > g.HardState.Term || l.hard.Term == g.HardState.Term && l.hard.Vote != 0 && l.hard.Vote != g.HardState.Vote {
 			m.w.violate("vote-lost", "group %d on node %d: term %d with a vote for %d was durable, after a start it is term %d with a vote for %d",
@@ -212,6 +218,9 @@ func (m *machine) agree(key entryKey, facts entryFacts) {
 func (m *machine) synced(op *event.Op) {
 	for i := range op.Writes {
 		write := &op.Writes[i]
+		if m.w.hidden(write.Group) {
+			continue
+		}
 		l := m.ledger(write.Group)
 		if write.Drop {
 			l.hard = wal.HardState{} // what was under way for the replica that is gone has ended before

@@ -55,6 +55,9 @@ func (w *World) Unsettled() string {
 
 func (w *World) unsettledGroup(group wal.GroupID, all []hosted) string {
 	at := w.leaderOf(group)
+	if w.hidden(group) {
+		return ""
+	}
 	if at < 0 {
 		return fmt.Sprintf("group %d has no leader", group)
 	}
