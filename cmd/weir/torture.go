@@ -42,6 +42,11 @@ func tortureCommand() *cobra.Command {
 			o.Command = []string{binary, "serve"}
 			ctx, stop := signal.NotifyContext(rootContext, os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			// A first signal ends the faults early; a second one ends everything at once.
+			go func() {
+				<-ctx.Done()
+				stop()
+			}()
 			report, err := torture.Run(ctx, o)
 			if err != nil {
 				return err

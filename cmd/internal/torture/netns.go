@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -30,6 +32,7 @@ const (
 const subnetsMax = 16
 
 func newNamespaces(o Options) (fabric, error) {
+	sweep()
 	pid := os.Getpid()
 	n := &namespaces{nodes: o.Nodes, prefix: fmt.Sprintf("wt%x", pid)}
 	free := false
@@ -49,6 +52,28 @@ func newNamespaces(o Options) (fabric, error) {
 	}
 	n.tbf = n.rate(0, true) == nil && n.rate(0, false) == nil
 	return n, nil
+}
+
+// sweep takes down what runs have left behind that were killed.
+func sweep() {
+	names, err := filepath.Glob("/var/run/netns/weir-wt*")
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		name = filepath.Base(name)
+		prefix, _, _ := strings.Cut(strings.TrimPrefix(name, "weir-"), "-")
+		pid, err := strconv.ParseInt(strings.TrimPrefix(prefix, "wt"), 16, 64)
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+			continue
+		}
+		// What can not be taken away is in nobody's way.
+		_ = ip("netns del " + name)
+		_ = ip("link del " + prefix + "br")
+	}
 }
 
 // build makes bridge and namespaces.

@@ -58,7 +58,7 @@ const (
 	// NodesMax bounds the servers.
 	NodesMax = 9
 	// startMax is how long a new cluster may take until its streams exist.
-	startMax = 60 * time.Second
+	startMax = 2 * time.Minute
 	// healMax is how long a healed cluster may take until all replicas are current, drainMax until consumers and
 	// watchers have seen everything.
 	healMax  = 60 * time.Second
