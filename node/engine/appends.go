@@ -90,11 +90,21 @@ func (e *Engine) flushGroups() bool {
 	return proposed
 }
 
-// awaitGathered sets a timer for commands that wait for company: nothing else may happen until their time is over.
+// awaitGathered sets a timer for messages that wait for company: nothing else may happen until their time is over.
 func (e *Engine) awaitGathered(g *group) {
-	if g.replica.Gathers() && !g.lazy {
-		g.lazy = true
-		e.timers.push(timer{at: e.now.Mono + replica.GatherNanos, kind: lazyTimer, owner: uint64(g.id)})
+	if at := g.replica.GatherUntil(); at != 0 && (g.gatherAt == 0 || at < g.gatherAt) {
+		g.gatherAt = at
+		e.timers.push(timer{at: at, kind: gatherTimer, owner: uint64(g.id)})
+	}
+}
+
+// gathered has a group proposed whose messages have waited long enough.
+func (e *Engine) gathered(g *group, at int64) {
+	if g.gatherAt == at {
+		g.gatherAt = 0
+	}
+	if g.replica != nil && g.replica.Dirty() {
+		e.markDirty(g)
 	}
 }
 

@@ -32,6 +32,7 @@ type group struct {
 
 	dirty    bool  // in Engine.dirty
 	lazy     bool  // a timer is set for commands that nobody waits for
+	gatherAt int64 // monotone time of the timer for messages that wait for company; 0: none
 	touched  bool  // in Engine.touched: the index may have writes to hand out
 	armed    int64 // monotone time of the timer that is set; 0: none
 	ticking  bool  // a Tick is proposed and not yet applied

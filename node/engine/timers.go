@@ -33,6 +33,7 @@ const (
 	scrubTimer
 	askTimer
 	commitTimer
+	gatherTimer
 )
 
 // Before orders by time; what comes at one time has an order of its own, so that runs can be repeated.
@@ -96,6 +97,10 @@ func (e *Engine) fire() {
 			e.tick()
 		case askTimer:
 			e.askAgain()
+		case gatherTimer:
+			if g := e.groups[wal.GroupID(t.owner)]; g != nil {
+				e.gathered(g, t.at)
+			}
 		case commitTimer:
 			e.releaseCommits()
 		case unreadableTimer:

@@ -145,9 +145,6 @@ func (r *Replica) sizeHint() int {
 // Dirty reports whether commands wait to be proposed, or reads for a round.
 func (r *Replica) Dirty() bool { return r.open != nil || r.proposed < len(r.waiting) || r.mustAsk() }
 
-// GatherNanos is how long a small batch of a group with several voters waits for the one before it to be committed.
-const GatherNanos = int64(2e6)
-
 // mayAppend reports whether another append may be under way. The disk syncs one append after the other: a second one
 // pays when somebody waits for a message of it, or when it is large, so that its preparation overlaps with the sync of
 // the first. Deliveries and acknowledgements better gather what else comes until then.
@@ -163,22 +160,6 @@ func (r *Replica) mayAppend(mono int64) bool {
 		return r.proposed < len(r.waiting) || r.open.published || len(r.open.data) >= OverlapBytesMin
 	}
 }
-
-// mayReplicate is mayAppend for several voters. An entry then costs each of them a message, a sync and an answer, whatever
-// its size: messages that come while one is on its way better travel together, unless that takes long or they are many.
-func (r *Replica) mayReplicate(mono int64) bool {
-	switch {
-	case r.proposed == 0 || r.proposed < len(r.waiting) || len(r.open.data) >= OverlapBytesMin:
-		return true
-	case !r.open.published:
-		return len(r.inFlight) == 0
-	default:
-		return mono-r.proposedMono >= GatherNanos
-	}
-}
-
-// Gathers reports whether commands wait for those before them to be committed, at most for GatherNanos.
-func (r *Replica) Gathers() bool { return r.rounds && r.serving && r.open != nil && r.proposed > 0 }
 
 // Flush proposes what has been gathered, unless so many appends are under way that batches better grow, and begins the
 // round of the reads that wait. It stamps batches with the leader's time, never earlier than the ones before. It reports
@@ -200,10 +181,10 @@ func (r *Replica) Flush(now event.Time, sink Sink) bool {
 	if r.open != nil {
 		r.close()
 	}
-	before := r.proposed
+	before, commands := r.proposed, 0
 	for bytes := 0; r.proposed < len(r.waiting) && bytes < ProposedBytesMax; r.proposed++ {
 		b := r.waiting[r.proposed]
-		bytes += len(b.data)
+		bytes, commands = bytes+len(b.data), commands+b.Len()
 		command.SetTime(b.data, r.time)
 		if err := r.node.Propose(b.data); err != nil {
 			// A leader drops proposals while it hands over leadership. They wait for the outcome of that.
@@ -213,7 +194,7 @@ func (r *Replica) Flush(now event.Time, sink Sink) bool {
 	}
 	proposed := r.proposed > before
 	if proposed {
-		r.proposedMono = now.Mono
+		r.noteProposed(commands, now.Mono)
 	}
 	r.Advance(sink)
 	return asked || proposed

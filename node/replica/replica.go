@@ -191,9 +191,9 @@ type Replica struct {
 
 	taken, saved snapshot // the newest checkpoint under way, and the newest durable one
 	tail         tail
-	proposed     int   // of waiting
-	proposedMono int64 // when the newest of them was
-	waitingBytes int   // of waiting and open
+	proposed     int // of waiting
+	waitingBytes int // of waiting and open
+	gathering
 
 	unsavedBytes   int
 	lastBatchBytes int // size of the last batch, a guess at that of the next
