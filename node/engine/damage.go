@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"weir/node/event"
+	"weir/node/replica"
 )
 
 // A replica whose log, checkpoint or state turns out to be wrong may have forgotten what it promised to its group: it
@@ -54,4 +56,11 @@ func (e *Engine) replaceFenced() {
 	}
 	clear(e.fenced[n:])
 	e.fenced = e.fenced[:n]
+}
+
+// noteForgotten fences a replica whose log turned out to lack what it had acknowledged.
+func (e *Engine) noteForgotten(g *group) {
+	if err := g.replica.Broken(); g.entry != nil && g.damaged == nil && errors.Is(err, replica.ErrForgotten) {
+		e.fence(g, err)
+	}
 }

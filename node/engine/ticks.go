@@ -184,6 +184,7 @@ func (e *Engine) beatsFrom(p *peer, payload []byte) error {
 			continue
 		}
 		g.replica.ReceiveBeat(uint64(p.id), &b, e)
+		e.noteForgotten(g)
 		if !g.replica.Quiesced() {
 			e.awaken(g)
 		}

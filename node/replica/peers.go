@@ -1,6 +1,9 @@
 package replica
 
 import (
+	"errors"
+	"fmt"
+
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
@@ -113,6 +116,10 @@ func (r *Replica) Receive(server uint64, m *pb.Message, sink Sink) (fetch bool) 
 // step gives Raft a message of another replica.
 func (r *Replica) step(server uint64, m *pb.Message, sink Sink) {
 	r.meet(m.GetFrom(), server)
+	if r.forgot(m) {
+		r.Fail(fmt.Errorf("%w: it ends at %d, the leader has heard of %d", ErrForgotten, r.last, m.GetCommit()))
+		return
+	}
 	if m.GetType() == pb.MsgReadIndex && r.leader && !r.serving {
 		return // a leader that is the only voter would answer at once, by a commit index that may be old; they ask again
 	}
@@ -130,6 +137,20 @@ func (r *Replica) step(server uint64, m *pb.Message, sink Sink) {
 	}
 	r.Advance(sink)
 	r.advise(m, sink)
+}
+
+// ErrForgotten says that the log lacks what this replica had acknowledged to a leader. A vote may be gone with it: the
+// replica must not go on under its id.
+var ErrForgotten = errors.New("the log lacks entries that were acknowledged")
+
+// forgot reports whether a heartbeat proves that the log has lost its end: it names no index that this replica has not
+// acknowledged.
+func (r *Replica) forgot(m *pb.Message) bool {
+	if m.GetType() != pb.MsgHeartbeat || m.GetTerm() < r.term || m.GetCommit() <= r.last {
+		return false
+	}
+	durable, err := r.log.LastIndex()
+	return err == nil && m.GetCommit() > durable
 }
 
 // meet remembers where a sender is that is no member.

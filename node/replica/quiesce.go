@@ -87,6 +87,9 @@ func (r *Replica) ReceiveBeat(server uint64, b *Beat, sink Sink) {
 		return
 	}
 	r.step(server, m, sink)
+	if r.broken != nil {
+		return
+	}
 	if !b.Quiesce || b.Response || r.leader || r.leaderID != b.From || b.Term != r.term {
 		return
 	}
