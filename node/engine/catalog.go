@@ -426,6 +426,7 @@ func (e *Engine) endReplica(g *group) {
 		return
 	}
 	g.replica.Retire()
+	delete(e.spared, g.id)
 	e.cached -= g.cached
 	e.unwritten -= g.unwritten
 	g.cached, g.unwritten = 0, 0

@@ -110,6 +110,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		scrubbing:     scrubbing{scrubs: map[event.Ticket]*group{}},
 		transfers: transfers{
 			partReads: map[event.Ticket]partRead{}, pins: map[event.Ticket]*sending{}, stagings: map[event.Ticket]*receiving{},
+			spared: map[wal.GroupID]int64{},
 		},
 		peering: peering{
 			peerOf: map[event.ServerID]*peer{}, early: map[wal.GroupID]lead{}, registering: map[uint64]int64{},

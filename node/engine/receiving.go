@@ -65,9 +65,10 @@ func (e *Engine) snapshotOffered(g *group, from event.ServerID, m *pb.Message) {
 		}
 		return
 	}
-	if len(e.receivings) >= ReceivingsMax {
+	if until, spared := e.spared[g.id]; spared && e.now.Mono < until || len(e.receivings) >= ReceivingsMax {
 		return // the leader offers it again
 	}
+	delete(e.spared, g.id)
 	r := &receiving{group: g, replica: g.replica, from: from, offer: m}
 	e.receivings = append(e.receivings, r)
 	e.askManifest(r)
@@ -229,6 +230,9 @@ func (e *Engine) failReceiving(r *receiving, err error) {
 	}
 	e.logf(event.Error, fmt.Sprintf("A snapshot of %s can not be taken over: %v", e.describe(r.group), err))
 	r.damaged = errors.Is(err, snapshot.ErrCorrupt)
+	if !r.damaged {
+		e.spared[r.group.id] = e.now.Mono + retryNanosMax/2 // what fails is the disk here, and every attempt fetches all again
+	}
 	e.endReceiving(r)
 }
 

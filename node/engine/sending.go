@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"weir/disk/snapshot"
+	"weir/disk/wal"
 	"weir/node/event"
 	"weir/node/replica"
 	"weir/transport/peerwire"
@@ -59,6 +60,8 @@ type transfers struct {
 	receivings []*receiving
 	stagings   map[event.Ticket]*receiving
 	transferOp []event.Op // of the step, behind its checkpoints
+	// spared are groups for which no snapshot is fetched until then: the last one could not be kept.
+	spared map[wal.GroupID]int64
 }
 
 // snapshotSent notes that Raft offers a snapshot to a member.

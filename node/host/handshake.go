@@ -185,8 +185,7 @@ func (l *links) judge(s *session, g *peerwire.Greeting) *refusal {
 	case hello.ID == own.Server && g.Boot == l.boot:
 		return refuse(peerwire.RefusedSelf, "both ends are the server %q", own.ServerName)
 	case hello.ID == own.Server:
-		return refuse(peerwire.RefusedTwin, "the servers %q and %q have the same identity: one data directory is a copy of the other's",
-			own.ServerName, hello.Name)
+		return refuseTwin(own.ServerName, hello.Name)
 	case hello.Cluster != own.Cluster.Name:
 		return refuse(peerwire.RefusedCluster, "the server %q is in cluster %q, not in %q", own.ServerName, own.Cluster.Name, hello.Cluster)
 	case hello.Name == own.ServerName:
@@ -237,6 +236,8 @@ func (l *links) decide(s *session, theirs uint64) error {
 		wrong = refuse(peerwire.RefusedEnding, "the server %q shuts down", h.options.Node.Engine.ServerName)
 	case l.namesake(s) != nil:
 		wrong = refuse(peerwire.RefusedName, "another server named %q is connected", s.hello.Name)
+	case twins(now, s):
+		wrong = refuseTwin(now.hello.Name, s.hello.Name)
 	case now != nil && now.boot == s.boot && (now.number == theirs || time.Since(now.started) < SettleTime):
 		wrong = refuse(peerwire.RefusedDuplicate, "there is a session of the two servers already")
 	}
@@ -266,6 +267,8 @@ func (l *links) obey(s *session) error {
 		err = errEnding
 	case l.namesake(s) != nil:
 		err = refuse(peerwire.RefusedName, "another server named %q is connected", s.hello.Name)
+	case twins(now, s):
+		err = refuseTwin(now.hello.Name, s.hello.Name)
 	case now != nil && now.boot == s.boot && now.number > s.number:
 		err = refuse(peerwire.RefusedDuplicate, "a newer session of the two servers has begun")
 	}
@@ -274,6 +277,16 @@ func (l *links) obey(s *session) error {
 		return err
 	}
 	return l.begin(s, nil)
+}
+
+// twins reports whether two processes under one id are not one server that was started again: that would have its name and
+// its address still. A copy of a data directory would vote in the place of the original.
+func twins(now, s *session) bool {
+	return now != nil && now.boot != s.boot && (now.hello.Name != s.hello.Name || now.hello.Address != s.hello.Address)
+}
+
+func refuseTwin(one, other string) *refusal {
+	return refuse(peerwire.RefusedTwin, "the servers %q and %q have the same identity: one data directory is a copy of the other's", one, other)
 }
 
 // namesake is a session with another server of the same name. Host.mu is held.

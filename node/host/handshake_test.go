@@ -168,10 +168,20 @@ func TestSessionIsReplacedOnlyByProof(t *testing.T) {
 	a.expect("down 2")
 	a.expect("up b")
 	// Another server of its name.
-	twin := dialAs(t, a)
-	twin.say(&peerwire.Greeting{Hello: who{name: "b", id: 3}.hello(), Boot: 4})
-	if answer := twin.say(&peerwire.Greeting{}); answer.Refused != peerwire.RefusedName {
+	namesake := dialAs(t, a)
+	namesake.say(&peerwire.Greeting{Hello: who{name: "b", id: 3}.hello(), Boot: 4})
+	if answer := namesake.say(&peerwire.Greeting{}); answer.Refused != peerwire.RefusedName {
 		t.Fatalf("a namesake is answered %+v", answer)
+	}
+	// Copies of its data directory, served under another name or somewhere else.
+	named, elsewhere := who{name: "c", id: 2}.hello(), other.hello()
+	elsewhere.Address = "127.0.0.1:9"
+	for _, hello := range []*peerwire.Hello{named, elsewhere} {
+		twin := dialAs(t, a)
+		twin.say(&peerwire.Greeting{Hello: hello, Boot: 5})
+		if answer := twin.say(&peerwire.Greeting{}); answer.Refused != peerwire.RefusedTwin {
+			t.Fatalf("a twin is answered %+v", answer)
+		}
 	}
 	if len(a.events) > 0 {
 		t.Errorf("another event: %s", <-a.events)
