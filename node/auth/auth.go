@@ -157,22 +157,6 @@ func (a *Authenticator) Authenticate(c *wire.Connect, held *Certificate) (Identi
 	return proof.identity, true
 }
 
-// Inherit takes over what an earlier authenticator has found out about secrets that are still the same: to check a bcrypt
-// hash takes long, on purpose.
-func (a *Authenticator) Inherit(earlier *Authenticator) {
-	if earlier == nil {
-		return
-	}
-	if a.token != nil && earlier.token != nil {
-		a.token.secret.inherit(&earlier.token.secret)
-	}
-	for name, user := range a.users { // order-free: each user on its own
-		if before := earlier.users[name]; before != nil {
-			user.secret.inherit(&before.secret)
-		}
-	}
-}
-
 // secret is a password or token, or its bcrypt hash.
 type secret struct {
 	// hash is the bcrypt hash, nil for a plain secret.
@@ -182,12 +166,6 @@ type secret struct {
 	sum [sha256.Size]byte
 	// summed says that sum means something.
 	summed bool
-}
-
-func (s *secret) inherit(before *secret) {
-	if s.hash != nil && before.summed && string(s.hash) == string(before.hash) {
-		s.sum, s.summed = before.sum, true
-	}
 }
 
 func newSecret(configured string) secret {

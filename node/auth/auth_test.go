@@ -250,34 +250,3 @@ func TestExpiredGrantsLeaveByThemselves(t *testing.T) {
 		}
 	}
 }
-
-// TestUnchangedHashesAreNotCheckedAgain makes a configuration anew of which one hash is the same. What is known of that is
-// taken over, and nothing of the others.
-func TestUnchangedHashesAreNotCheckedAgain(t *testing.T) {
-	same, before, after := hash(t, "one"), hash(t, "two"), hash(t, "three")
-	build := func(second string) *Authenticator {
-		a, err := New(Config{Users: []User{{Name: "a", Password: same}, {Name: "b", Password: second}, {Name: "c", Password: "plain"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	was, next := build(before), build(after)
-	for user, password := range map[string]string{"a": "one", "b": "two", "c": "plain"} {
-		if _, ok := was.Authenticate(&wire.Connect{User: user, Password: password}, nil); !ok {
-			t.Fatalf("%s is refused", user)
-		}
-	}
-	next.Inherit(was)
-	next.Inherit(nil)
-	if !next.users["a"].secret.summed || next.users["b"].secret.summed {
-		t.Errorf("taken over: %v of the same hash, %v of another", next.users["a"].secret.summed, next.users["b"].secret.summed)
-	}
-	for user, passwords := range map[string][2]string{"a": {"one", "two"}, "b": {"three", "two"}, "c": {"plain", "one"}} {
-		for i, password := range passwords {
-			if _, ok := next.Authenticate(&wire.Connect{User: user, Password: password}, nil); ok != (i == 0) {
-				t.Errorf("%s with %q: %v", user, password, ok)
-			}
-		}
-	}
-}

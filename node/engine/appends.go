@@ -72,6 +72,9 @@ const StepBytesMax = 32 << 20
 func (e *Engine) flushGroups() bool {
 	proposed := false
 	at := event.Time{Mono: e.now.Mono, Wall: e.wall}
+	if e.config.Plant.Replica.LeaseJump {
+		at.Wall = e.now.Wall
+	}
 	dirty := e.dirty
 	e.dirty = e.dirtySpare[:0]
 	for _, g := range dirty {

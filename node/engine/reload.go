@@ -28,7 +28,6 @@ func (e *Engine) reload(r *event.Reload) {
 	limits.PingIntervalNanos, limits.AuthTimeoutNanos = r.PingIntervalNanos, r.AuthTimeoutNanos
 	e.config.AdvertiseHost, e.config.AdvertisePort, e.config.Protection = r.AdvertiseHost, r.AdvertisePort, r.Protection
 	if r.Users != nil {
-		r.Users.Inherit(e.config.Auth)
 		e.config.Auth = r.Users
 	}
 	if e.api != nil {

@@ -20,17 +20,7 @@ import (
 
 // Greet has the node say INFO to a client that waits for it.
 func (c *clients) Greet(id uint64) {
-	(*Host)(c).begin(event.Input{Kind: event.Greet, Conn: event.ConnID(id)})
-}
-
-// begin brings an input about a connection that begins, unless the server has ended.
-func (h *Host) begin(in event.Input) {
-	h.mu.Lock()
-	if h.ended {
-		h.mu.Unlock()
-		return
-	}
-	h.stepLocked(0, in)
+	(*Host)(c).step(event.Input{Kind: event.Greet, Conn: event.ConnID(id)})
 }
 
 // Secured tells the node how a connection is protected, or the operator why it is not.
@@ -49,7 +39,7 @@ func (c *clients) Secured(id uint64, h tcp.Handshake) {
 		host.options.Log.Debug(fmt.Sprintf("%s - TLS handshake complete: version %s, cipher suite %s", host.clientName(conn),
 			in.TLS.Version, in.TLS.Cipher))
 	}
-	host.begin(in)
+	host.step(in)
 }
 
 // versionName is the number of a version of TLS.

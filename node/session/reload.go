@@ -75,7 +75,7 @@ func (s *Session) endForbidden() (removed []string) {
 		what += fmt.Sprintf(" (sid %q)", sub.Sid)
 		s.removeSub(sub)
 		s.sendErr("Permissions Violation for Subscription to " + what)
-		removed = append(removed, fmt.Sprintf("Removed sub %s for User %q - not authorized", what, s.identity.User))
+		removed = append(removed, fmt.Sprintf("Removed sub %s for %s - not authorized", what, s.identity.User))
 	}
 	s.checkPending()
 	return removed

@@ -36,7 +36,7 @@ type Handler interface {
 	// and before Secured.
 	Greet(id uint64)
 	// Secured reports that it is settled whether the connection is protected. It is called once with a guard, before any Ops,
-	// unless Refused or Closed come instead: the latter without it when the owner closes the connection meanwhile.
+	// unless Refused or Closed come instead.
 	Secured(id uint64, h Handshake)
 	// Written reports n bytes handed to the kernel, and gives back the buffer that held the last of them, if any.
 	Written(id uint64, n int, buffer []byte)

@@ -119,12 +119,7 @@ func (c *Conn) shakeHands(g *Guard, begun []byte, first bool) bool {
 	limit, cancel := context.WithTimeout(context.Background(), g.Timeout)
 	defer cancel()
 	if err := sock.HandshakeContext(limit); err != nil {
-		c.mu.Lock()
-		ending := c.closing || c.closed // the handshake did not fail, it was given up
-		c.mu.Unlock()
-		if !ending {
-			c.handler.Secured(c.id, Handshake{First: first, Err: err})
-		}
+		c.handler.Secured(c.id, Handshake{First: first, Err: err})
 		c.end(wire.TLSHandshakeFailure)
 		return false
 	}

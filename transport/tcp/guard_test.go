@@ -253,15 +253,3 @@ func TestMuchGoesThroughProtectedConnections(t *testing.T) {
 		t.Errorf("%d bytes written, want %d; closed: %v", s.written, want, s.reasons)
 	}
 }
-
-// TestHandshakesThatAreGivenUpAreNoFailures closes a connection while the client has not begun.
-func TestHandshakesThatAreGivenUpAreNoFailures(t *testing.T) {
-	server, _ := certificates(t)
-	sock, s := guarded(t, &Guard{Config: server, Timeout: time.Minute})
-	expect(t, sock, infoLine)
-	s.conn.Close(wire.ServerShutdown, false)
-	<-s.closed
-	if s.reasons[0] != wire.ServerShutdown || len(s.handshake) > 0 {
-		t.Errorf("closed: %v, settled: %d", s.reasons[0], len(s.handshake))
-	}
-}
