@@ -194,6 +194,12 @@ func (l *links) judge(s *session, g *peerwire.Greeting) *refusal {
 	hello.Address = complete(hello.Address, s.conn.Address())
 	hello.User, hello.Password = "", "" // checked with the greeting, and not to be kept
 	s.hello, s.boot = hello, g.Boot
+	// Looked at again before the session begins; here there is still a greeting to answer with.
+	l.host.mu.Lock()
+	defer l.host.mu.Unlock()
+	if now := l.sessions[hello.ID]; twins(now, s) {
+		return refuseTwin(now.hello.Name, hello.Name)
+	}
 	return nil
 }
 

@@ -177,9 +177,7 @@ func TestSessionIsReplacedOnlyByProof(t *testing.T) {
 	named, elsewhere := who{name: "c", id: 2}.hello(), other.hello()
 	elsewhere.Address = "127.0.0.1:9"
 	for _, hello := range []*peerwire.Hello{named, elsewhere} {
-		twin := dialAs(t, a)
-		twin.say(&peerwire.Greeting{Hello: hello, Boot: 5})
-		if answer := twin.say(&peerwire.Greeting{}); answer.Refused != peerwire.RefusedTwin {
+		if answer := dialAs(t, a).say(&peerwire.Greeting{Hello: hello, Boot: 5}); answer.Refused != peerwire.RefusedTwin {
 			t.Fatalf("a twin is answered %+v", answer)
 		}
 	}
