@@ -59,7 +59,7 @@ func (c *client) live(ctx context.Context, l *life) error {
 		Description: fmt.Sprintf("life %d", l.number),
 	}
 	var created jetstream.StreamInfo
-	if err := c.insist(ctx, l, call{"STREAM.CREATE."+l.name, &config, &created}); err != nil {
+	if err := c.insist(ctx, l, call{"STREAM.CREATE." + l.name, &config, &created}); err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
 	if created.State.LastSeq != 0 || created.State.Msgs != 0 {
@@ -90,17 +90,17 @@ func (c *client) live(ctx context.Context, l *life) error {
 		}
 	}
 	var info jetstream.StreamInfo
-	if err := c.insist(ctx, l, call{"STREAM.INFO."+l.name, nil, &info}); err != nil {
+	if err := c.insist(ctx, l, call{"STREAM.INFO." + l.name, nil, &info}); err != nil {
 		return fmt.Errorf("info: %w", err)
 	}
 	if info.State.Msgs != livesMessages || info.State.LastSeq != livesMessages || info.Config.Description != config.Description {
 		return fmt.Errorf("after %d messages its state is %+v, its description %q", livesMessages, info.State, info.Config.Description)
 	}
-	err := c.insist(ctx, l, call{"STREAM.DELETE."+l.name, nil, nil})
+	err := c.insist(ctx, l, call{"STREAM.DELETE." + l.name, nil, nil})
 	if gone := notFound(err); err != nil && !(gone && l.doubt) {
 		return fmt.Errorf("delete: %w", err)
 	}
-	if err := c.insist(ctx, l, call{"STREAM.INFO."+l.name, nil, nil}); !notFound(err) && ctx.Err() == nil {
+	if err := c.insist(ctx, l, call{"STREAM.INFO." + l.name, nil, nil}); !notFound(err) && ctx.Err() == nil {
 		return fmt.Errorf("after its deletion the stream's info says %w", errors.Join(err, errAgain))
 	}
 	return nil

@@ -259,12 +259,15 @@ func (n *nemesis) cut(from, to int, on bool) error {
 }
 
 func (n *nemesis) unplug(server int, on bool) error {
+	if err := n.run.cluster.net.unplug(server, on); err != nil {
+		return err
+	}
 	if on {
 		n.apart[server] = true
 	} else {
 		delete(n.apart, server)
 	}
-	return n.run.cluster.net.unplug(server, on)
+	return nil
 }
 
 // isolate cuts a server off from all others, but not from its clients, and returns what ends that.

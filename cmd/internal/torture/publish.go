@@ -202,7 +202,9 @@ type outages struct {
 	quorum  bool  // a majority of the servers is able to work
 	since   int64 // since then
 	cause   string
-	excused bool // a stream may be unavailable although a majority works
+	excused bool          // a stream may be unavailable although a majority works
+	beat    int64         // when this process was last seen running
+	stalled time.Duration // how long it did not
 	longest int64
 	during  string
 	byKind  map[string]int64
@@ -220,7 +222,8 @@ func (o *outages) success(at int64) {
 
 // close takes the time from the last success until at as an outage. The lock is held.
 func (o *outages) close(at int64) {
-	if !o.quorum || o.excused || o.last == 0 {
+	late := o.beat != 0 && time.Duration(at-o.beat) > pulseMax
+	if !o.quorum || o.excused || o.last == 0 || late {
 		return
 	}
 	gap := at - max(o.last, o.since)
@@ -247,6 +250,18 @@ func (o *outages) excuse(at int64, on bool) {
 	defer o.mu.Unlock()
 	o.close(at)
 	o.excused, o.since = on, at
+}
+
+// alive notes that this process runs, and that it did not for the time before that if that is long: then what is measured
+// from the last success on says nothing.
+func (o *outages) alive(at int64, gap time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.beat = at
+	if gap > pulseMax {
+		o.stalled += gap
+		o.since = at
+	}
 }
 
 // errNoAnswer says that a read had no answer that decides.

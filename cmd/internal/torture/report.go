@@ -32,6 +32,8 @@ type Report struct {
 	// Longest is the longest of the outages, During names its fault.
 	Longest time.Duration
 	During  string
+	// Stalled is how long the machine did not let this process run; outages do not count over such times.
+	Stalled time.Duration
 	// Failed are faults that asked for something and were told no.
 	Failed []string
 	// Searched streams were judged, NoVerdict counts the searches of Porcupine that were too long; the exact checker has
@@ -58,6 +60,7 @@ func (t *Report) count(r *run) {
 	for cause, gap := range r.outages.byKind {
 		t.Outages[cause] = time.Duration(gap)
 	}
+	t.Stalled = r.outages.stalled
 	t.Longest, t.During = time.Duration(r.outages.longest), r.outages.during
 }
 
@@ -84,6 +87,9 @@ func (t *Report) String() string {
 	slices.SortFunc(causes, func(a, b string) int { return int(t.Outages[b] - t.Outages[a]) })
 	for _, cause := range causes[:min(len(causes), listMax)] {
 		line("             %8v  %s", t.Outages[cause].Round(time.Millisecond), cause)
+	}
+	if t.Stalled > 0 {
+		line("machine      did not let this process run for %v in all; outages are not counted over such times", t.Stalled.Round(time.Millisecond))
 	}
 	line("healing      all replicas current after %v", t.Healed.Round(time.Millisecond))
 	for _, failed := range t.Failed[:min(len(t.Failed), listMax)] {

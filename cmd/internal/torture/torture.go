@@ -147,6 +147,7 @@ func (r *run) whole(ctx context.Context) (err error) {
 // progress prints lines until the channel that it returns is closed.
 func (r *run) progress() chan struct{} {
 	stop := make(chan struct{})
+	go r.pulse(stop)
 	go func() {
 		tick := time.NewTicker(progressEvery)
 		defer tick.Stop()
@@ -160,6 +161,30 @@ func (r *run) progress() chan struct{} {
 		}
 	}()
 	return stop
+}
+
+// The watch over the machine itself: a clock that is looked at every so often, and what is more than late.
+const (
+	pulseEvery = 50 * time.Millisecond
+	pulseMax   = 500 * time.Millisecond
+)
+
+// pulse notes when this process did not run for a while, because the machine was overloaded or stood still, until the
+// channel is closed. What could not be published meanwhile is not the cluster's fault.
+func (r *run) pulse(stop chan struct{}) {
+	tick := time.NewTicker(pulseEvery)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-tick.C:
+		case <-stop:
+			return
+		}
+		now := time.Now()
+		r.outages.alive(r.log.now(), now.Sub(last))
+		last = now
+	}
 }
 
 // say prints one line with the time since the start.

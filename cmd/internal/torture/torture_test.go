@@ -188,6 +188,11 @@ func TestOutageIsMeasuredWhileAMajorityCouldWork(t *testing.T) {
 	o.success(1070)
 	o.change(1080, true, "kill-leader")
 	o.success(1120)
+	o.alive(1130, 0)
+	stall := int64(pulseMax) + 1
+	o.success(1130 + stall)
+	o.alive(1131+stall, time.Duration(stall))
+	o.success(1150 + stall)
 	want := map[string]int64{"nothing": 20, "after kill-all": 70, "kill-leader": 40}
 	for cause, gap := range want {
 		if o.byKind[cause] != gap {
