@@ -7,7 +7,7 @@ import (
 
 func TestPlansOfClustersAreEqualValidAndSurviveBeingWritten(t *testing.T) {
 	profiles, kinds, ops := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for seed := range uint64(600) {
+	for seed := range uint64(300) {
 		options := Options{Swarm: true, Nodes: 3 + 2*int(seed%2)}
 		a, b := Generate(seed, options), Generate(seed, options)
 		if !bytes.Equal(a.Encode(), b.Encode()) {
@@ -42,7 +42,7 @@ func TestPlansOfClustersAreEqualValidAndSurviveBeingWritten(t *testing.T) {
 // TestDurableDamageStaysWithinWhatStreamsCanLose: what takes or spoils durable bytes is on one server, and no stream has
 // all its replicas there.
 func TestDurableDamageStaysWithinWhatStreamsCanLose(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range uint64(250) {
 		p := Generate(seed, Options{Swarm: true, Nodes: 3})
 		victims := p.Gone
 		for i := range p.Faults {
