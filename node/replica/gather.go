@@ -58,7 +58,7 @@ func (r *Replica) expected() int {
 // GatherUntil is the monotone time at which Flush is to be called for messages that wait for company, though nothing else
 // has happened; 0: none do.
 func (r *Replica) GatherUntil() int64 {
-	if r.open == nil || !r.rounds || !r.serving || len(r.inFlight) >= InFlightMax {
+	if r.open == nil || !r.open.published || !r.rounds || !r.serving || len(r.inFlight) >= InFlightMax {
 		return 0
 	}
 	return r.gatherUntil

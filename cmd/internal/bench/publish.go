@@ -150,7 +150,8 @@ func publishSync(t *trial, name string, n int) (sample, error) {
 		for i, js := range publishers {
 			wait.Go(func() {
 				for time.Now().Before(until) {
-					if _, errs[i] = js.Publish(t.ctx, subject, payload); errs[i] != nil {
+					if _, err := js.Publish(t.ctx, subject, payload); err != nil {
+						errs[i] = fmt.Errorf("publish: %w", err)
 						return
 					}
 					total.Add(1)

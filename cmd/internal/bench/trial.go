@@ -147,7 +147,7 @@ func (t *trial) stream() error {
 		return err
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("make the stream: %w", err)
 	}
 	return t.settled(js, streamName)
 }
