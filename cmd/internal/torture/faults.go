@@ -240,7 +240,7 @@ func (n *nemesis) scale(f fault) (string, func() error, error) {
 	if most := n.run.options.most(); f.at%3 == 0 {
 		fewer = max(1, most-2)
 	}
-	what := fmt.Sprintf("%s to %d replicas and back", mainStream, fewer)
+	what := fmt.Sprintf("%s to R%d and back", mainStream, fewer)
 	n.whole.Lock()
 	n.run.outages.excuse(n.run.log.now(), true)
 	back := func() error {
