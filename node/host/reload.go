@@ -48,7 +48,8 @@ func (h *Host) Reload(change Change) {
 	h.stepLocked(0, event.Input{Kind: event.Reloaded, Reload: &change.Clients})
 }
 
-var errRouteRemoved = errors.New("Route Removed") //lint:ignore ST1005 The text is known to operators.
+// errRouteRemoved has the text that operators know.
+var errRouteRemoved = errors.New("Route Removed")
 
 // reload begins to dial routes that are new, and dials those no more that are gone: the sessions that these have made are
 // to be ended by the caller. Host.mu is held.

@@ -106,15 +106,6 @@ func freeAddresses(port, n int) ([]string, error) {
 	return list, nil
 }
 
-// url is where to connect to when any server will do.
-func (t *trial) url() string {
-	var all []string
-	for _, n := range t.nodes {
-		all = append(all, n.url)
-	}
-	return strings.Join(all, ",")
-}
-
 // connect opens a connection that lasts as long as the trial, to the node whose turn it is.
 func (t *trial) connect() (*nats.Conn, error) {
 	at := t.nodes[t.first%len(t.nodes)]
