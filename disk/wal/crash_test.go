@@ -386,7 +386,7 @@ func TestFailedSyncPoisonsTheLog(t *testing.T) {
 func TestHalfAppendsLeaveNothingBehind(t *testing.T) {
 	for size := 0; size < pageBytes; size += 8 {
 		fs := memfs.New(memfs.Options{})
-		l, _, err := Open(fs, "wal", Options{})
+		l, _, err := Open(fs, "wal", Options{SegmentBytes: 128 << 10})
 		must(t, err)
 		first := Write{Group: 1, Entries: []Entry{{Term: 1, Index: 1}}}
 		must(t, l.Append([]Write{first}))
@@ -410,7 +410,7 @@ func TestHalfAppendsLeaveNothingBehind(t *testing.T) {
 		state := twin{}
 		state.apply(first)
 		state.apply(second)
-		_, rec, err := Open(fs.Crash(memfs.KeepAll, 1), "wal", Options{})
+		_, rec, err := Open(fs.Crash(memfs.KeepAll, 1), "wal", Options{SegmentBytes: 128 << 10})
 		must(t, err)
 		if err := check(rec, []twin{state}, nil); err != nil || len(rec.Damaged) > 0 || len(rec.Groups) != 1 {
 			t.Fatalf("%d bytes: %v %v, %d groups", size, err, rec.Damaged, len(rec.Groups))

@@ -27,6 +27,7 @@ type Log struct {
 	id         uint64
 	off        int64 // end of the last frame written
 	synced     int64 // everything before was synced
+	filled     int64 // end of the blocks that the file has: writes before it change no metadata of the file system
 	fresh      bool  // the header is in buf and not yet written
 	torn       int64 // behind off, an append that failed for lack of space may have left frames up to here; 0: none
 	header     segmentHeader
@@ -85,7 +86,7 @@ func (l *Log) Append(writes []Write) error {
 		}
 	}
 	at := l.encode(writes)
-	if err := l.write(); err != nil {
+	if err := l.write(true); err != nil {
 		l.unstage(writes)
 		return l.failed(fmt.Errorf("append to segment %d at %d: %w", l.id, at, err))
 	}
@@ -141,13 +142,17 @@ func (l *Log) encode(writes []Write) int64 {
 	return at
 }
 
-// write writes buf, padded to whole pages. Afterwards buf holds the bytes of the last page only.
-func (l *Log) write() error {
+// write writes buf, padded to whole pages, and with ahead more zeros behind it when it reached a part of the segment that
+// was not prepared. Afterwards buf holds the bytes of the last page only.
+func (l *Log) write(ahead bool) error {
 	n := len(l.buf)
 	for len(l.buf)%pageBytes != 0 {
 		l.buf = append(l.buf, zeroPage[:pageBytes-len(l.buf)%pageBytes]...)
 	}
 	_, err := l.f.WriteAt(l.buf, l.bufAt)
+	if err == nil && ahead {
+		err = l.fillAhead(l.bufAt + int64(len(l.buf)))
+	}
 	if err != nil {
 		l.torn = max(l.torn, l.bufAt+int64(len(l.buf)))
 	}
@@ -168,6 +173,38 @@ func (l *Log) write() error {
 	}
 	l.bufAt = last
 	return nil
+}
+
+// aheadBytesMax and aheadShare bound how much of a segment is filled with zeros at a time when the log reaches a part that
+// was not prepared: a share of the segment, in whole pages.
+const (
+	aheadBytesMax = int64(len(zeros))
+	aheadShare    = 8
+)
+
+// fillAhead keeps the end of the file ahead of the end of the log, which is now at end. After a write that makes the file
+// longer the sync has to write the inode too, and takes up to twice as long: so it is made longer for many appends at once,
+// by zeros that go along with the append that reaches the end. They are no promise: a disk without room for them costs
+// time only.
+func (l *Log) fillAhead(end int64) error {
+	if end <= l.filled {
+		return nil
+	}
+	l.filled = end
+	share := (l.opts.SegmentBytes/aheadShare + pageBytes - 1) / pageBytes * pageBytes
+	n := min(share, aheadBytesMax, l.opts.SegmentBytes-end)
+	if n <= 0 {
+		return nil
+	}
+	_, err := l.f.WriteAt(zeros[:n], end)
+	if errors.Is(err, vfs.ErrNoSpace) {
+		l.filled = max(end, l.opts.SegmentBytes) // not again for every append
+		return nil
+	}
+	if err == nil {
+		l.filled = end + n
+	}
+	return err
 }
 
 // mend overwrites what an append that failed half-way has left behind the end of the log, and syncs: its frames must never

@@ -17,6 +17,7 @@ func TestAppendIsOneWriteAndOneSync(t *testing.T) {
 	fs := memfs.New(memfs.Options{})
 	l, _, err := Open(fs, "wal", Options{SegmentBytes: 64 << 10})
 	must(t, err)
+	must(t, l.Append([]Write{{Group: 3, Entries: []Entry{entry(1, "x")}}})) // fills zeros in ahead
 	fs.Record(true)
 	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(1, "a")}}, {Group: 2, Entries: []Entry{entry(1, "b")}}}))
 	must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(2, "c")}}}))
@@ -27,6 +28,47 @@ func TestAppendIsOneWriteAndOneSync(t *testing.T) {
 	want := strings.Repeat("write wal/0000000000000001.seg off=0 len=4096\nsync wal/0000000000000001.seg\n", 2)
 	if trace.String() != want {
 		t.Fatalf("got\n%swant\n%s", trace.String(), want)
+	}
+}
+
+// TestFewAppendsMakeTheFileLonger: a log that nobody prepared reaches the end of its file once per share of a segment.
+func TestFewAppendsMakeTheFileLonger(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	const segment, size = 1 << 20, 3000
+	l, _, err := Open(fs, "wal", Options{SegmentBytes: segment})
+	must(t, err)
+	longer, appends, used := 0, 0, fs.Used()
+	for ; l.off+2*size < segment; appends++ {
+		must(t, l.Append([]Write{{Group: 1, Entries: []Entry{entry(uint64(appends+1), strings.Repeat("x", size))}}}))
+		if fs.Used() > used {
+			longer++
+		}
+		used = fs.Used()
+	}
+	if longer > aheadShare+1 || appends < 300 {
+		t.Errorf("%d of %d appends made the file longer", longer, appends)
+	}
+	if id, size := l.id, used; id != 1 || size > segment+2*pageBytes {
+		t.Errorf("segment %d, %d bytes in files", id, size)
+	}
+}
+
+// TestAppendNeedsNoRoomForZeros: a disk that has room for an append and not for the zeros ahead takes the append.
+func TestAppendNeedsNoRoomForZeros(t *testing.T) {
+	fs := memfs.New(memfs.Options{})
+	l, _, err := Open(fs, "wal", Options{SegmentBytes: 1 << 20})
+	must(t, err)
+	fs.SetCapacity(fs.Used() + 3*pageBytes)
+	state := twin{}
+	for i := range uint64(9) {
+		w := Write{Group: 1, Entries: []Entry{entry(i+1, strings.Repeat("x", 1000))}}
+		must(t, l.Append([]Write{w}))
+		state.apply(w)
+	}
+	_, rec, err := Open(fs.Crash(memfs.LoseAll, 1), "wal", Options{SegmentBytes: 1 << 20})
+	must(t, err)
+	if err := check(rec, []twin{state}, nil); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -107,6 +107,7 @@ func (l *Log) openTail(r *recovery) error {
 	}
 	l.bufAt = l.off / pageBytes * pageBytes
 	size := int64(len(s.data)) // The file may end inside the padding of the last frame.
+	l.filled = size
 	l.buf = append(l.buf, s.data[min(l.bufAt, size):min(l.off, size)]...)
 	l.buf = append(l.buf, zeros[:l.off-l.bufAt-int64(len(l.buf))]...)
 	return nil
@@ -130,7 +131,7 @@ func (l *Log) startSegment() error {
 	if err := l.rotate(); err != nil {
 		return err
 	}
-	if err := l.write(); err != nil {
+	if err := l.write(false); err != nil {
 		return err
 	}
 	return l.Sync()

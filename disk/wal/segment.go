@@ -73,7 +73,7 @@ func (l *Log) rotate() error {
 	l.spare.f = nil
 	l.live.segments = append(l.live.segments, segmentRef{id: l.id})
 	h.oldest = l.live.segments[0].id
-	l.off, l.bufAt, l.synced, l.fresh, l.torn = 0, 0, 0, true, 0
+	l.off, l.bufAt, l.synced, l.fresh, l.torn, l.filled = 0, 0, 0, true, 0, l.spare.filled
 	l.recent.reset()
 	l.header = h
 	l.buf = l.appendHeader(l.buf[:0], &h)
