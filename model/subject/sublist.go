@@ -74,9 +74,17 @@ func (s *Sublist[V]) Remove(pattern string, value V) bool {
 // and on the order of insertion. A subject with an empty token matches nothing. Match allocates only when dst or the
 // scratch space has to grow.
 func (s *Sublist[V]) Match(subject []byte, dst []V) []V {
+	dst, _ = s.MatchFamily(subject, dst)
+	return dst
+}
+
+// MatchFamily is Match, and reports whether every subject that differs in the last token only has the same values: no
+// pattern says what that token is. Inboxes are so.
+func (s *Sublist[V]) MatchFamily(subject []byte, dst []V) (values []V, family bool) {
 	if len(subject) == 0 || hasEmptyToken(subject, 0) {
-		return dst
+		return dst, false
 	}
+	family = true
 	frontier, next := append(s.frontier[:0], s.root), s.next[:0]
 	for lo := 0; lo <= len(subject) && len(frontier) > 0; {
 		hi := TokenEnd(subject, lo)
@@ -86,7 +94,12 @@ func (s *Sublist[V]) Match(subject []byte, dst []V) []V {
 			if at.tail != nil {
 				dst = append(dst, at.tail.values...)
 			}
-			for _, child := range [2]*level[V]{at.star, at.literals[string(token)]} {
+			var literal *level[V]
+			if len(at.literals) > 0 {
+				literal = at.literals[string(token)]
+				family = family && !last
+			}
+			for _, child := range [2]*level[V]{at.star, literal} {
 				if child == nil {
 					continue
 				}
@@ -101,7 +114,7 @@ func (s *Sublist[V]) Match(subject []byte, dst []V) []V {
 		lo = hi + 1
 	}
 	s.frontier, s.next = frontier[:0], next[:0]
-	return dst
+	return dst, family
 }
 
 // HasMatch reports whether any pattern matches the subject.

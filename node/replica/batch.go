@@ -22,7 +22,8 @@ type Origin struct {
 
 // Batch is a group of commands that travel as one entry, and the callers that wait for their results.
 type Batch struct {
-	data      []byte
+	data      []byte // nil once it is proposed
+	dataBytes int    // its size then
 	token     uint64
 	origins   []Origin
 	replies   []byte // reply subjects, one after the other
@@ -50,7 +51,36 @@ const OverlapBytesMin = 16 << 10
 const originBytes = 64
 
 // Load is what waits, and what is kept of logs, in all replicas of a node.
-type Load struct{ bytes, tailBytes, logBytes int }
+type Load struct {
+	bytes, tailBytes, logBytes int
+
+	buffers [][]byte // memory of batches that are proposed, for the next ones
+}
+
+// Bounds of Load.buffers.
+const (
+	buffersMax     = 8
+	bufferBytesMax = BatchBytesMax / 4
+)
+
+// buffer is empty memory for a batch of about so many bytes.
+func (l *Load) buffer(bytes int) []byte {
+	n := len(l.buffers)
+	if n == 0 {
+		return make([]byte, 0, bytes)
+	}
+	b := l.buffers[n-1]
+	l.buffers[n-1] = nil
+	l.buffers = l.buffers[:n-1]
+	return b[:0]
+}
+
+// giveBack takes memory that nobody uses any more.
+func (l *Load) giveBack(b []byte) {
+	if len(l.buffers) < buffersMax && cap(b) <= bufferBytesMax {
+		l.buffers = append(l.buffers, b)
+	}
+}
 
 // Origin is who waits for the command with the ordinal.
 func (b *Batch) Origin(ordinal int32) *Origin { return &b.origins[ordinal] }
@@ -86,7 +116,9 @@ func (r *Replica) load(bytes int) {
 }
 
 // bytes is about what the batch takes in memory.
-func (b *Batch) bytes() int { return len(b.data) + len(b.replies) + originBytes*len(b.origins) }
+func (b *Batch) bytes() int {
+	return len(b.data) + b.dataBytes + len(b.replies) + originBytes*len(b.origins)
+}
 
 // Published is a message on its way into the log.
 type Published struct {
@@ -129,14 +161,13 @@ func (r *Replica) batch() *Batch {
 		}
 		r.token++
 		r.open.token = r.token
-		r.open.data = command.AppendHeader(make([]byte, 0, r.sizeHint()), 0, r.token)
+		r.open.data = command.AppendHeader(r.config.Load.buffer(r.sizeHint()), 0, r.token)
 		r.load(len(r.open.data))
 	}
 	return r.open
 }
 
-// sizeHint guesses the size of the next batch by the last one, so that a batch is rarely copied while it grows. The
-// memory of a batch becomes the entry's and is never used again.
+// sizeHint guesses the size of the next batch by the last one, so that a batch is rarely copied while it grows.
 func (r *Replica) sizeHint() int {
 	const least, most = 512, BatchBytesMax / 4
 	return min(max(least, r.lastBatchBytes*5/4), most)
@@ -186,11 +217,13 @@ func (r *Replica) Flush(now event.Time, sink Sink) bool {
 		b := r.waiting[r.proposed]
 		bytes, commands = bytes+len(b.data), commands+b.Len()
 		command.SetTime(b.data, r.time)
-		if err := r.node.Propose(b.data); err != nil {
+		if err := r.node.Step(r.proposal(b.data)); err != nil {
 			// A leader drops proposals while it hands over leadership. They wait for the outcome of that.
 			assert.True(r.rounds, "the only voter takes every proposal", r.term)
 			break
 		}
+		r.config.Load.giveBack(b.data) // Raft has copied it
+		b.data, b.dataBytes = nil, len(b.data)
 	}
 	proposed := r.proposed > before
 	if proposed {
@@ -198,6 +231,16 @@ func (r *Replica) Flush(now event.Time, sink Sink) bool {
 	}
 	r.Advance(sink)
 	return asked || proposed
+}
+
+// proposal is the message by which Raft proposes data; it is valid until the next one. Raft keeps neither the message nor
+// the entry in it but a copy, data included, so that one message does for all.
+func (r *Replica) proposal(data []byte) *pb.Message {
+	if r.propose == nil {
+		r.propose = &pb.Message{Type: pb.MsgProp.Enum(), From: new(r.config.ID), Entries: []*pb.Entry{{}}}
+	}
+	r.propose.Entries[0].Data = data
+	return r.propose
 }
 
 // close moves the open batch to the ones that are to be proposed.
@@ -232,7 +275,7 @@ func (r *Replica) recycle(b *Batch) {
 		return
 	}
 	clear(b.origins)
-	b.data, b.origins, b.replies, b.published = nil, b.origins[:0], b.replies[:0], false
+	b.data, b.dataBytes, b.origins, b.replies, b.published = nil, 0, b.origins[:0], b.replies[:0], false
 	r.spare = append(r.spare, b)
 }
 

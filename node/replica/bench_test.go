@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"testing"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -40,14 +41,16 @@ func (s *instant) Send(_ *Replica, to Member, m *pb.Message) {
 	*s.queue = append(*s.queue, envelope{to.ID, AppendMessage(make([]byte, 0, MessageBytes(m)), m)})
 }
 
-// BenchmarkReplicate publishes batches of 100 messages of 100 bytes through a group of one and of three replicas.
+// BenchmarkReplicate publishes batches of 1 and of 100 messages of 100 bytes through a group of one and of three replicas.
 func BenchmarkReplicate(b *testing.B) {
 	for _, n := range []uint64{1, 3} {
-		b.Run(map[uint64]string{1: "R1", 3: "R3"}[n], func(b *testing.B) { benchmarkReplicate(b, n) })
+		for _, batch := range []int{1, 100} {
+			b.Run(fmt.Sprintf("R%d/%d", n, batch), func(b *testing.B) { benchmarkReplicate(b, n, batch) })
+		}
 	}
 }
 
-func benchmarkReplicate(b *testing.B, n uint64) {
+func benchmarkReplicate(b *testing.B, n uint64, batch int) {
 	var members []Member
 	for id := range n {
 		members = append(members, Member{ID: id + 1, Server: id + 1})
@@ -94,7 +97,7 @@ func benchmarkReplicate(b *testing.B, n uint64) {
 	b.ResetTimer()
 	wall := int64(1)
 	for range b.N {
-		for range 100 {
+		for range batch {
 			leader.self.Publish(&message)
 		}
 		wall++

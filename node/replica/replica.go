@@ -181,6 +181,7 @@ type Replica struct {
 	snapshotTicks int      // since members that install a snapshot were looked for
 	told          []uint64 // scratch memory of that
 
+	propose *pb.Message // see proposal
 	open    *Batch
 	waiting []*Batch // proposed or to be proposed, oldest first
 	spare   []*Batch

@@ -180,18 +180,29 @@ func (t *Table) remove(s *Sub) {
 // Match returns what matches the subject.
 func (t *Table) Match(to []byte) *Result {
 	t.stats.Matches++
+	family, hit := t.cache.findFamily(to)
+	if hit {
+		t.stats.Hits++
+		return &family.result
+	}
 	slot, hit := t.cache.find(to)
 	if hit {
 		t.stats.Hits++
 		return &slot.result
 	}
-	t.matched = t.subs.Match(to, t.matched[:0])
-	if t.depth > 0 || slot == nil {
+	var isFamily bool
+	t.matched, isFamily = t.subs.MatchFamily(to, t.matched[:0])
+	switch {
+	case t.depth == 0 && isFamily && family != nil:
+		t.cache.claimFamily(family, to)
+		slot = family
+	case t.depth == 0 && slot != nil:
+		t.cache.claim(slot, to)
+	default:
 		result := t.spare()
 		result.set(t.matched)
 		return result
 	}
-	t.cache.claim(slot, to)
 	slot.result.set(t.matched)
 	return &slot.result
 }

@@ -159,6 +159,35 @@ func compare(t *testing.T, seed uint64, step int, table *Table, all naive, to st
 	}
 }
 
+func TestInboxNeverSeenIsAnsweredFromTheCache(t *testing.T) {
+	table, in := newTable(1), &inbox{}
+	in.sub(table, "1", "_INBOX.x.*", "")
+	in.sub(table, "2", "other", "")
+	send(table, "_INBOX.x.0")
+	before := table.Stats()
+	for i := range 100 {
+		in.got = nil
+		to := fmt.Sprintf("_INBOX.x.%d", i+1)
+		if send(table, to); len(in.got) != 1 || in.got[0] != "1 "+to {
+			t.Fatalf("%s: %v", to, in.got)
+		}
+	}
+	if after := table.Stats(); after.Hits-before.Hits != 100 {
+		t.Errorf("%d of 100 from the cache", after.Hits-before.Hits)
+	}
+	if n := send(table, "_INBOX.x."); n != 0 {
+		t.Errorf("a subject with an empty token has %d receivers", n)
+	}
+	literal := in.sub(table, "3", "_INBOX.x.7", "")
+	if n := send(table, "_INBOX.x.7"); n != 2 {
+		t.Errorf("%d receivers beside a literal pattern", n)
+	}
+	table.Unsubscribe(literal)
+	if n := send(table, "_INBOX.x.7"); n != 1 {
+		t.Errorf("%d receivers without the literal pattern", n)
+	}
+}
+
 func TestGroupMembersShareByNameWhateverTheirPatterns(t *testing.T) {
 	table, in := newTable(1), &inbox{}
 	in.sub(table, "1", "a.b", "q")
