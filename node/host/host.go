@@ -192,22 +192,35 @@ func (h *Host) step(in event.Input) {
 // stepLocked is step with mu held; it releases mu, writes to the sockets what the step queued, and has the storage do
 // what the step asked for: on this goroutine if its appends are no larger than inlineBytes.
 func (h *Host) stepLocked(inlineBytes int, in ...event.Input) {
+	h.advance(in...).flush()
+	h.log.drive(inlineBytes)
+	h.store.drive(0)
+}
+
+// advance brings inputs to the node with mu held, and releases mu. It writes what the step queued for other servers and
+// returns the connections to be flushed; the caller then has the storage do what the step asked for.
+func (h *Host) advance(in ...event.Input) touched {
 	h.inputs = h.takeWritten(h.inputs[:0])
 	h.inputs = append(h.inputs, in...)
 	h.node.StepAll(h.inputs)
 	clear(h.inputs)
-	touched := h.touched
+	conns := touched(h.touched)
 	h.touched = nil
 	peers := h.links.takeTouched()
 	h.mu.Unlock()
 	for _, p := range peers {
 		p.Flush()
 	}
-	for _, c := range touched {
+	return conns
+}
+
+// touched is the connections that a step queued something for.
+type touched []*tcp.Conn
+
+func (t touched) flush() {
+	for _, c := range t {
 		c.Flush()
 	}
-	h.log.drive(inlineBytes)
-	h.store.drive(0)
 }
 
 // takeWritten turns what connections have written since the last step into inputs.

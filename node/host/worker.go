@@ -127,12 +127,25 @@ func (w *worker) drive(inlineBytes int) {
 	case inlineBytes > 0 && w.bytes <= inlineBytes:
 		batch := w.begin()
 		w.mu.Unlock()
-		w.carryOut(batch)
-		w.end()
+		left := w.carryOut(batch)
+		if w.waits() { // the worker has the next append made durable beside the answers to this one
+			w.end()
+			left.flush()
+		} else {
+			left.flush()
+			w.end()
+		}
 	default:
 		w.mu.Unlock()
 		w.wake()
 	}
+}
+
+// waits reports whether there is more in the queue.
+func (w *worker) waits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue) > 0
 }
 
 // begin takes the queue; the caller holds mu and calls end when it has carried it out.
@@ -202,10 +215,22 @@ func (w *worker) run() {
 		}
 		batch := w.begin()
 		w.mu.Unlock()
-		w.carryOut(batch)
+		left := w.carryOut(batch)
+		if len(left) >= asideMin && w.waits() {
+			go left.flush() // which connection is written first is of no matter, the order on each is fixed
+		} else {
+			left.flush()
+		}
 		w.end()
+		if w == &w.host.log {
+			w.host.store.drive(0)
+		}
 	}
 }
+
+// asideMin is the number of connections from which their answers are written beside the next append: to write to a socket
+// takes about a tenth of the time that it takes to sync.
+const asideMin = 2
 
 // useRest does a piece of the work for idle times, unless somebody has begun something: then the rest begins anew when
 // that ends.
@@ -228,8 +253,8 @@ func (w *worker) useRest() {
 const CompletedBytesMax = 4 << 20
 
 // carryOut does the operations and brings their completions to the node: those of appends in one step, others in turns,
-// so that no read waits for the checkpoints behind it.
-func (w *worker) carryOut(batch []event.Op) {
+// so that no read waits for the checkpoints behind it. What the last step queued is left to the caller to be flushed.
+func (w *worker) carryOut(batch []event.Op) (left touched) {
 	h := w.host
 	if w == &h.log {
 		h.store.waitForRoom()
@@ -250,8 +275,12 @@ func (w *worker) carryOut(batch []event.Op) {
 		}
 		clear(completions)
 		h.mu.Lock()
+		if w == &h.log && len(batch) == 0 {
+			return h.advance(inputs...)
+		}
 		h.stepLocked(0, inputs...)
 	}
+	return nil
 }
 
 // turn is how many operations of a batch are carried out before the node is told.
