@@ -51,9 +51,22 @@ func (f *Files) load(s *BlockState) (table, error) {
 	}
 	data := make([]byte, s.Size)
 	if err := readFull(file, data, 0); err != nil {
-		return table{}, fmt.Errorf("read block %d: %w", s.ID, err)
+		return f.endAtDamage(s, fmt.Errorf("read block %d: %w", s.ID, err))
 	}
-	return scanBlock(data, s, f.plant.EndAtDamage)
+	t, err := scanBlock(data, s, f.plant.EndAtDamage)
+	if err != nil {
+		return f.endAtDamage(s, err)
+	}
+	return t, nil
+}
+
+// endAtDamage is the error that a block can not be read, unless the fault is planted that takes such a block for an empty
+// one.
+func (f *Files) endAtDamage(s *BlockState, err error) (table, error) {
+	if !f.plant.EndAtDamage || s.Sparse || !errors.Is(err, ErrCorrupt) {
+		return table{}, err
+	}
+	return table{first: s.First, places: make([]uint32, s.Count)}, nil
 }
 
 // scanBlock finds the messages in the bytes of a block. lenient is the planted fault of taking damage for the end.

@@ -103,7 +103,7 @@ func (e *Engine) startGroup(g *group, s *starting) error {
 			config.Members = members
 		}
 		config.Snapshot = mark
-		if err := g.complete(); err != nil {
+		if err := g.complete(); err != nil && !e.config.Plant.DamageIsEnd {
 			return err
 		}
 	}

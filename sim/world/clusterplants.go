@@ -52,9 +52,10 @@ func clusterPlants() []Plant {
 			set: func(c *node.Config) { c.Engine.Plant.Replica.LeaseJump = true }},
 		{Name: "snapshot-without-deletes", What: "installs a snapshot over what was deleted before it",
 			set: func(c *node.Config) { c.Storage.Plant.InstallKeepsOld = true }},
-		{Name: "damaged-block-is-end", What: "takes a damaged message block for the end of the data",
+		{Name: "damaged-block-is-end", What: "takes a damaged block, of the log or of messages, for the end of the data",
 			set: func(c *node.Config) {
 				c.Engine.Plant.DamageIsEnd, c.Storage.Plant.Blocks.EndAtDamage = true, true
+				c.Storage.Log.Plant.StopAtFirstBad = true
 			}},
 		{Name: "damaged-checkpoint-is-empty", What: "takes a damaged checkpoint for none and removes its messages as orphans",
 			set: func(c *node.Config) { c.Storage.Plant.DamagedIsEmpty = true }},
