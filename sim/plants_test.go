@@ -14,7 +14,7 @@ var caughtBy = map[string]uint64{
 	"read-without-quorum": 38, "skip-catch-up-entry": 0, "learner-votes": 0, "removed-counts": 4, "two-changes": 0,
 	"accept-gap": 0, "ack-before-commit": 0, "snapshot-without-deletes": 24, "snapshot-without-dedup": 0,
 	"damaged-checkpoint-is-empty": 24, "deliver-before-commit": 0, "own-clock": 9, "failed-id-kept": 6,
-	"purge-moves-cursor": 19, "digest-without-consumers": 0, "no-space-is-success": 100, "stale-incarnation": 46,
+	"purge-moves-cursor": 19, "digest-without-consumers": 0, "stale-incarnation": 46,
 	"damaged-block-is-end": 126,
 }
 

@@ -68,6 +68,9 @@ func TestPlantedFaultsAreCaught(t *testing.T) {
 		t.Skip("runs many seeds")
 	}
 	for _, planted := range world.Plants() {
+		if planted.Cluster {
+			continue // a known seed each in plants_test.go; sweeps take too long here
+		}
 		t.Run(planted.Name, func(t *testing.T) {
 			for seed := range uint64(plantSeeds) {
 				options := plan.Options{Plant: planted.Name, Swarm: true, Nodes: world.PlantNodes(planted.Name)}
