@@ -18,10 +18,10 @@ import (
 
 // benchFlags are the flags of `weir bench`.
 type benchFlags struct {
-	peer     string
-	json     string
-	binary   string
-	quick    bool
+	peer   string
+	json   string
+	binary string
+	quick  bool
 	bench.Options
 }
 

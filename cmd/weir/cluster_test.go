@@ -99,73 +99,78 @@ func (p *playground) await(text string) {
 	}
 }
 
-// until repeats what may fail while servers look for a leader.
-func until(t *testing.T, what string, f func(ctx context.Context) error) {
+// publish publishes a message with an id. A client that does not learn what became of it asks again with the same id: it is
+// stored once all the same.
+func publish(t *testing.T, js jetstream.JetStream, body string) uint64 {
 	t.Helper()
-	var err error
-	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		err = f(ctx)
+	all, end := context.WithTimeout(context.Background(), patience)
+	defer end()
+	for {
+		ctx, cancel := context.WithTimeout(all, 2*time.Second)
+		ack, err := js.Publish(ctx, "s.x", []byte(body), jetstream.WithMsgID(body), jetstream.WithRetryAttempts(8))
 		cancel()
 		if err == nil {
-			return
+			return ack.Sequence
+		}
+		if all.Err() != nil {
+			t.Fatalf("publish %q: %v", body, err)
 		}
 	}
-	t.Fatalf("%s: %v", what, err)
 }
 
 // TestClusterLosesNothingWithItsLeader kills the leader of a stream in mid-publish.
 func TestClusterLosesNothingWithItsLeader(t *testing.T) {
 	p := startCluster(t, 3)
-	nc, err := nats.Connect(p.urls[0], nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
+	p.await("is founded by this server")
+	told := make(chan struct{}, 1)
+	tell := func(*nats.Conn) {
+		select {
+		case told <- struct{}{}:
+		default:
+		}
+	}
+	nc, err := nats.Connect(p.urls[0], nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true),
+		nats.ConnectHandler(tell), nats.DiscoveredServersHandler(tell))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
+	for limit := time.After(patience); len(nc.Servers()) < len(p.urls); {
+		select {
+		case <-told:
+		case <-limit:
+			t.Fatalf("the client knows %v", nc.Servers())
+		}
+	}
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "create the stream", func(ctx context.Context) error {
-		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}, Replicas: 3})
-		return err
-	})
-	until(t, "learn of the other servers", func(context.Context) error {
-		if known := nc.Servers(); len(known) < len(p.urls) {
-			return fmt.Errorf("the client knows %v", known)
-		}
-		return nil
-	})
+	ctx, cancel := context.WithTimeout(context.Background(), 6*patience)
+	defer cancel()
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}, Replicas: 3}); err != nil {
+		t.Fatal(err)
+	}
 	const messages = 60
 	acked := map[uint64]string{}
 	for i := range messages {
 		body := fmt.Sprintf("message %d", i)
 		if i == messages/2 {
-			p.killLeader(js)
+			p.killLeader(ctx, js)
 		}
-		until(t, "publish "+body, func(ctx context.Context) error {
-			ack, err := js.Publish(ctx, "s.x", []byte(body), jetstream.WithMsgID(body))
-			if err == nil {
-				acked[ack.Sequence] = body
-			}
-			return err
-		})
+		acked[publish(t, js, body)] = body
 	}
 	if len(acked) != messages {
 		t.Errorf("%d messages have %d sequences", messages, len(acked))
 	}
+	stream, err := js.Stream(ctx, "S")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for seq, want := range acked {
-		until(t, "read back", func(ctx context.Context) error {
-			s, err := js.Stream(ctx, "S")
-			if err != nil {
-				return err
-			}
-			m, err := s.GetMsg(ctx, seq)
-			if err == nil && string(m.Data) != want {
-				t.Errorf("message %d is %q, want %q", seq, m.Data, want)
-			}
-			return err
-		})
+		if m, err := stream.GetMsg(ctx, seq); err != nil || string(m.Data) != want {
+			t.Errorf("message %d is %v, want %q: %v", seq, m, want, err)
+		}
 	}
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -181,18 +186,15 @@ func TestClusterLosesNothingWithItsLeader(t *testing.T) {
 }
 
 // killLeader kills the server that leads the stream.
-func (p *playground) killLeader(js jetstream.JetStream) {
-	leader := ""
-	until(p.t, "find the leader", func(ctx context.Context) error {
-		s, err := js.Stream(ctx, "S")
-		if err != nil {
-			return err
-		}
-		if leader = s.CachedInfo().Cluster.Leader; p.pids[leader] == 0 {
-			return fmt.Errorf("the leader is %q", leader)
-		}
-		return nil
-	})
+func (p *playground) killLeader(ctx context.Context, js jetstream.JetStream) {
+	s, err := js.Stream(ctx, "S")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	leader := s.CachedInfo().Cluster.Leader
+	if p.pids[leader] == 0 {
+		p.t.Fatalf("the leader is %q", leader)
+	}
 	if err := syscall.Kill(p.pids[leader], syscall.SIGKILL); err != nil {
 		p.t.Fatal(err)
 	}

@@ -142,12 +142,14 @@ func jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d)
 }
 
+// forget dials a server that others told of no more, until they tell of it again.
 func (l *links) forget(r *route) {
 	l.host.mu.Lock()
-	defer l.host.mu.Unlock()
 	if l.routes[r.Address] == r {
 		delete(l.routes, r.Address)
 	}
+	l.host.mu.Unlock()
+	l.host.options.Log.Info("Route " + r.Address + ", which another server told of, is given up")
 }
 
 // unreachable tells the operator of a failed attempt.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -71,12 +72,20 @@ func TestSessionsComeAndGoInTurn(t *testing.T) {
 // awaitMesh waits until each pair of servers has one session that both know.
 func awaitMesh(t *testing.T, all []*linked) {
 	t.Helper()
-	limit := time.Now().Add(patience)
-	for !meshed(all) {
-		if time.Now().After(limit) {
+	limit := reflect.ValueOf(time.After(patience))
+	for {
+		waits := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: limit}}
+		for _, s := range all {
+			s.mu.Lock()
+			waits = append(waits, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(s.links.changed)})
+			s.mu.Unlock()
+		}
+		if meshed(all) {
+			return
+		}
+		if which, _, _ := reflect.Select(waits); which == 0 {
 			t.Fatalf("the servers do not find each other again:\n%s", all[0].lines.text.String())
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -111,10 +120,11 @@ func TestLearnedServersAreForgottenAfterTheirRetries(t *testing.T) {
 	other.say(&peerwire.Greeting{})
 	a.expect("up b")
 	a.lines.await(t, "Error trying to connect to route "+nobody+" (attempt 2)")
-	for known := true; known; time.Sleep(time.Millisecond) {
-		a.mu.Lock()
-		known = a.links.routes[nobody] != nil
-		a.mu.Unlock()
+	a.lines.await(t, "Route "+nobody+", which another server told of, is given up")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.links.routes[nobody] != nil {
+		t.Error("it is still dialed")
 	}
 }
 
@@ -152,8 +162,10 @@ func TestAddressesWithoutHostAreCompleted(t *testing.T) {
 func TestEndDoesNotWaitForHandshakes(t *testing.T) {
 	a := link(t, who{name: "a", id: 1, boot: 1}, Cluster{Timeout: time.Hour})
 	silent := []*stranger{dialAs(t, a), dialAs(t, a)}
-	for busy := 0; busy < len(silent); time.Sleep(time.Millisecond) {
-		busy = len(a.links.pending)
+	last := dialAs(t, a) // connections are accepted one after the other
+	last.say(&peerwire.Greeting{Hello: who{name: "b", id: 2}.hello(), Boot: 2})
+	if busy := len(a.links.pending); busy < len(silent) {
+		t.Fatalf("%d of %d handshakes have begun", busy, len(silent))
 	}
 	a.links.stop()
 	for _, s := range silent {
@@ -169,9 +181,7 @@ func TestHandshakesAreBounded(t *testing.T) {
 	for range HandshakesMax {
 		dialAs(t, a)
 	}
-	for len(a.links.pending) < HandshakesMax {
-		time.Sleep(time.Millisecond)
-	}
+	// Connections are accepted one after the other: the next one finds all places taken.
 	if _, err := dialAs(t, a).conn.Greeted(); err == nil {
 		t.Error("one more is greeted")
 	}
