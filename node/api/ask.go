@@ -2,6 +2,8 @@ package api
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 
 	"weir/model/command"
 	"weir/model/effect"
@@ -33,6 +35,19 @@ func (a *API) Answer(q *Question, done func(answer []byte)) {
 		a.streamInfo(q.Group, q.Version, func(info *jsapi.StreamInfo, err *jsapi.Error) { reply(done, info, err) })
 	case AskLimits:
 		a.suits(q.Group, q.Body, func(err *jsapi.Error) { reply(done, nil, err) })
+	case AskEnded:
+		group, err := strconv.ParseUint(string(q.Body), 10, 64)
+		if err != nil {
+			done(nil)
+			return
+		}
+		a.backend.Ended(group, q.Version, func(known bool) {
+			if !known {
+				done(nil)
+				return
+			}
+			done([]byte("{}"))
+		})
 	case AskUsage:
 		done(jsapi.AppendJSON(nil, a.usage(q.Account)))
 	default:
@@ -162,6 +177,48 @@ func (c *call) checkLimits(entry *meta.Stream, config *jsapi.StreamConfig, done 
 		}
 		done(got.Error)
 	})
+}
+
+// ended calls done once so many servers know of the end of a stream, at the index of the catalog, that no others can serve it
+// any more: that nobody is told of the end before. Without enough of them in time it calls done with false.
+func (c *call) ended(entry *meta.Stream, index uint64, done func(bool)) {
+	if !c.api.clustered() {
+		done(true)
+		return
+	}
+	var servers []uint64
+	for _, r := range slices.Concat(entry.Replicas, entry.Former) {
+		if !slices.Contains(servers, r.Server) {
+			servers = append(servers, r.Server)
+		}
+	}
+	// Of the members that have settled a majority serves; while they change every one may be a majority.
+	missing := 0
+	if entry.IsSettled() {
+		missing = len(servers) / 2
+	}
+	wanted, open := len(servers)-missing, len(servers)
+	if open == 0 {
+		done(true)
+		return
+	}
+	for _, server := range servers {
+		q := &Question{
+			What: AskEnded, Server: server, Version: index, Body: strconv.AppendUint(nil, entry.Group, 10), WaitNanos: createWaitNanos,
+		}
+		c.backend.Ask(q, func(answer []byte) {
+			open--
+			if answer != nil {
+				wanted--
+			}
+			switch {
+			case wanted == 0 && answer != nil:
+				done(true)
+			case wanted > 0 && open < wanted && open+1 >= wanted && answer == nil:
+				done(false)
+			}
+		})
+	}
 }
 
 // usage is what the streams of the account use that this node leads.

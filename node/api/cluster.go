@@ -23,13 +23,16 @@ type Cluster interface {
 	// StepDown moves the leadership of the group, which is led here, to the server of that name, or to whichever follows
 	// best when the name is empty. It calls done when this node leads it no more, or with why it still does.
 	StepDown(group uint64, to string, done func(*jsapi.Error))
+	// Ended calls done once the end of the group, at the index of the catalog, is known here, even after a restart; with
+	// false when that takes too long.
+	Ended(group, index uint64, done func(known bool))
 	// Forward dispatches a request as if it had just arrived here. The request is the callee's.
 	Forward(r *Request)
 }
 
 // Question is what the API of one server asks that of another.
 type Question struct {
-	// What is one of AskInfo, AskLimits, AskUsage.
+	// What is one of AskInfo, AskLimits, AskEnded, AskUsage.
 	What string
 	// Group, when it is not 0, is the group whose leader is asked; otherwise Server is.
 	Group, Server uint64
@@ -37,7 +40,7 @@ type Question struct {
 	Account string
 	// Version is the version of the stream's configuration that the answer has to be about at least, for AskInfo.
 	Version uint64
-	// Body is a configuration, for AskLimits.
+	// Body is a configuration, for AskLimits, or a group, for AskEnded.
 	Body []byte
 	// WaitNanos is how long to wait for an answer.
 	WaitNanos int64
@@ -49,6 +52,9 @@ const (
 	AskInfo = "info"
 	// AskLimits asks whether the limits for consumers in a configuration suit the consumers that there are.
 	AskLimits = "limits"
+	// AskEnded asks whether a server knows, even after a restart, that the group in Body (a number) has ended at the index
+	// of the catalog in Version.
+	AskEnded = "ended"
 	// AskUsage asks for the usage of the streams of an account that the server leads.
 	AskUsage = "usage"
 )

@@ -183,7 +183,13 @@ func (c *call) streamDelete(body []byte) {
 				c.api.ConsumerDeleted(c.account, c.stream, name)
 			}
 			c.api.adviseStream(entry, jsapi.SubjectStreamDeleted, jsapi.AdvisoryDelete)
-			c.respond(jsapi.SuccessResponse{Response: c.response(), Success: true})
+			c.ended(entry, c.backend.Catalog().Applied(), func(known bool) {
+				if !known {
+					c.refuse(jsapi.CodeClusterNotAvail.Err())
+					return
+				}
+				c.respond(jsapi.SuccessResponse{Response: c.response(), Success: true})
+			})
 		})
 	})
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"maps"
+
 	"weir/disk/wal"
 	"weir/node/event"
 	"weir/node/replica"
@@ -18,10 +20,11 @@ type appending struct {
 	writeBytes   int         // of writes
 	writers      []*group    // whose replicas wait for writes
 	writesTicket event.Ticket
-	lastTicket   event.Ticket // of any storage operation
-	unwritten    int          // bytes of messages that no Keep has handed out
-	drops        []event.Op   // files of groups that have ended
-	erases       []event.Op   // messages to be overwritten
+	lastTicket   event.Ticket                 // of any storage operation
+	unwritten    int                          // bytes of messages that no Keep has handed out
+	drops        []event.Op                   // files of groups that have ended
+	ending       map[wal.GroupID]event.Ticket // groups whose end is on its way to the log
+	erases       []event.Op                   // messages to be overwritten
 
 	appends   []persisting // under way, oldest first
 	stalled   []persisting // those that wait for space on the disk, oldest first
@@ -183,6 +186,7 @@ func (e *Engine) persisted(c *event.Completion) {
 		return
 	}
 	e.noteSpace()
+	maps.DeleteFunc(e.ending, func(_ wal.GroupID, ticket event.Ticket) bool { return ticket <= c.Ticket })
 	for _, g := range done.writers {
 		if e.groups[g.id] == g && g.replica != nil {
 			g.replica.Persisted(c.Ticket, e)

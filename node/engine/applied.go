@@ -52,7 +52,7 @@ func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effe
 	if batch != nil {
 		g.ticking = false // a Tick that was proposed was in this batch at the latest
 	}
-	if r.Serving() {
+	if g.leads() {
 		e.served(g)
 		e.armGroup(g)
 	}

@@ -31,6 +31,7 @@ type inquiring struct {
 	waiting   map[wal.GroupID][]*waiting // requests for a group whose leader is not known
 	waits     int                        // how many
 	waitBytes int                        // and of how many bytes
+	ends      []awaitingEnd              // who waits for the end of groups
 	stepping  map[wal.GroupID][]step     // who waits for the end of the group's leadership here
 	leaders   map[wal.GroupID]leadership // who is known to lead, and since when
 	elected   []wal.GroupID              // groups of which something new is known, in this step
@@ -108,6 +109,41 @@ func (e *Engine) put(a *ask) {
 		Kind: peerwire.Ask, Token: a.token, Text: []byte(q.What), Group: q.Group, Account: []byte(q.Account),
 		Offset: q.Version, Payload: q.Body,
 	})
+}
+
+// awaitingEnd is one who waits until the end of a group is known here, even after a restart.
+type awaitingEnd struct {
+	group    wal.GroupID
+	index    uint64 // of the catalog
+	done     func(bool)
+	deadline int64 // monotone
+}
+
+// Ended implements api.Cluster.
+func (b *backend) Ended(group, index uint64, done func(bool)) {
+	e := (*Engine)(b)
+	e.ends = append(e.ends, awaitingEnd{wal.GroupID(group), index, done, e.now.Mono + askRetryNanos*100})
+	e.answerEnds()
+}
+
+// answerEnds answers those who wait for the end of a group that is known now, or have waited for too long.
+func (e *Engine) answerEnds() {
+	if len(e.ends) == 0 {
+		return
+	}
+	waiting := e.ends
+	e.ends = nil
+	for _, w := range waiting {
+		_, ending := e.ending[w.group]
+		switch {
+		case e.catalog.Applied() >= w.index && !ending:
+			w.done(true)
+		case w.deadline <= e.now.Mono:
+			w.done(false)
+		default:
+			e.ends = append(e.ends, w)
+		}
+	}
 }
 
 // asked answers the question of another server.

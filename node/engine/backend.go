@@ -53,7 +53,7 @@ func (b *backend) Barrier(id uint64, then func(*jsapi.Error)) {
 		then(jsapi.CodeStreamOffline.Err())
 	case g.replica == nil:
 		then(jsapi.CodeClusterNotAvail.Err())
-	case b.full != nil && g.replica.Serving():
+	case b.full != nil && g.replica.Serving() && len(g.replica.Members()) == 1:
 		then(nil) // what waits for the disk is not acknowledged, and may be so for long
 	default:
 		g.replica.Read(func(ok bool) {

@@ -191,6 +191,12 @@ func (e *Engine) becomeCurrent() {
 		}
 		e.recovered = nil
 		e.opened = true
+		for _, g := range slices.Clone(e.order) {
+			if g.id != metaGroup && g.leads() {
+				e.served(g)
+				e.armGroup(g)
+			}
+		}
 	})
 	if e.meta.replica.Dirty() {
 		e.markDirty(e.meta)
@@ -200,6 +206,9 @@ func (e *Engine) becomeCurrent() {
 // openStream makes a stream of the catalog known here, and starts its replica if this server is to have one.
 func (e *Engine) openStream(entry *meta.Stream) {
 	g := &group{id: wal.GroupID(entry.Group), entry: entry, account: e.accountNamed[entry.Account]}
+	if e.clustered() {
+		g.opened = &e.opened
+	}
 	e.groups[g.id] = g
 	e.byName[streamKey{entry.Account, entry.Name}] = g
 	if _, ok := entry.On(uint64(e.config.Server)); ok || len(entry.Replicas) == 0 {
@@ -442,5 +451,6 @@ func (e *Engine) endLog(id wal.GroupID) {
 		e.appendOnly(e.meta.replica.Commitment())
 	}
 	e.appendOnly(wal.Write{Group: id, Drop: true})
+	e.ending[id] = e.writesTicket
 	e.drops = append(e.drops, event.Op{Kind: event.Drop, Ticket: e.ticket(), Group: id})
 }

@@ -104,6 +104,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		groups:        map[wal.GroupID]*group{},
 		byName:        map[streamKey]*group{},
 		recovered:     map[wal.GroupID]*event.Group{},
+		appending:     appending{ending: map[wal.GroupID]event.Ticket{}},
 		reading:       reading{fetches: map[event.Ticket]fetching{}},
 		checkpointing: checkpointing{saves: map[event.Ticket]saving{}},
 		watching:      watching{watches: map[watchKey]*route.Watch{}, watchers: map[uint64]watchKey{}},
@@ -242,6 +243,7 @@ func (e *Engine) Finish(now event.Time, out *event.Outputs) {
 	e.answerGone()
 	if e.desk != nil {
 		e.followLeaders()
+		e.answerEnds()
 		e.settle()
 		e.flushAppends(out)
 		e.flushFetches(out)

@@ -60,6 +60,7 @@ type group struct {
 	lastDigest, toldDigest digestAt
 
 	damagedID     uint64 // Raft id of the replica that is damaged
+	opened        *bool  // Engine.opened, for the streams of a cluster
 	reconciling   bool   // what the catalog wants is being read
 	ailing        error  // why what it has on the disk is not whole, while it is mended
 	ledSince      int64  // monotone time from which on this server leads it

@@ -13,7 +13,11 @@ import (
 // Both carry the term; the newest counts. A server that is told nothing knows no leader, and says so to clients.
 
 // leads reports whether this server serves the group as its leader.
-func (g *group) leads() bool { return g.replica != nil && g.replica.Serving() }
+// A server of a cluster serves no stream before its catalog has been current once since it started: the stream may have
+// been deleted meanwhile, and another one of the name may be there.
+func (g *group) leads() bool {
+	return g.replica != nil && g.replica.Serving() && (g.opened == nil || *g.opened)
+}
 
 // noteLeader notes that a server leads a group in a term.
 func (e *Engine) noteLeader(g *group, leader event.ServerID, term uint64) {
