@@ -79,7 +79,7 @@ func (r *Replica) follow(state *raft.SoftState, sink Sink) {
 		r.serving = true
 	}
 	if r.leaderID != known {
-		r.unask()
+		r.askAgain()
 	}
 	if was != r.leader || r.leaderID != known {
 		sink.Role(r)

@@ -287,7 +287,7 @@ func (r *Replica) setMembers(members []Member) {
 		return known
 	})
 	if r.rounds {
-		r.unask()
+		r.askAgain()
 	}
 }
 

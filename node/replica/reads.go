@@ -11,7 +11,7 @@ import (
 // read waits until everything that was proposed before it is applied, and everything that was committed before it.
 type read struct {
 	after uint64 // token of the last batch to wait for
-	round uint64 // in which the read index was asked for; 0: not yet
+	round uint64 // the first in which the read index was asked for; 0: not yet
 	// index is what has to be applied, once it is confirmed.
 	index     uint64
 	confirmed bool
@@ -25,6 +25,7 @@ type read struct {
 type asking struct {
 	reads   []read // in the order in which they were asked and are answered
 	unasked int    // of them without a round
+	again   bool   // some of those with one need another
 	round   uint64 // newest; never used twice on a replica, as answers may be very late
 
 	asked event.Time // when the newest round began
@@ -50,7 +51,9 @@ func (r *Replica) Read(done func(ok bool)) {
 }
 
 // mustAsk reports whether reads wait for a round that can begin.
-func (r *Replica) mustAsk() bool { return r.unasked > 0 && r.rounds && (r.leader || r.leaderID != 0) }
+func (r *Replica) mustAsk() bool {
+	return (r.unasked > 0 || r.again) && r.rounds && (r.leader || r.leaderID != 0)
+}
 
 // ask begins a round for all reads without one.
 func (r *Replica) ask(now event.Time, sink Sink) bool {
@@ -73,7 +76,7 @@ func (r *Replica) ask(now event.Time, sink Sink) bool {
 			r.reads[i].round = r.round
 		}
 	}
-	r.unasked = 0
+	r.unasked, r.again = 0, false
 	r.node.ReadIndex(binary.LittleEndian.AppendUint64(nil, r.round))
 	r.Advance(sink)
 	return true
@@ -101,15 +104,16 @@ func (r *Replica) confirmAll(index uint64) {
 			r.reads[i].confirmed, r.reads[i].index = true, index
 		}
 	}
-	r.unasked = 0
+	r.unasked, r.again = 0, false
 }
 
-// unask makes the reads that wait ask again: their rounds are lost with the leader that they went to.
-func (r *Replica) unask() {
+// askAgain has a further round begun for the reads that wait for one, as theirs may be lost. The answer to any round since
+// a read was asked will do: rounds may take longer than the time after which they are repeated.
+func (r *Replica) askAgain() {
 	for i := range r.reads {
 		if rd := &r.reads[i]; !rd.confirmed && rd.round != 0 {
-			rd.round = 0
-			r.unasked++
+			r.again = true
+			return
 		}
 	}
 }
@@ -132,7 +136,7 @@ func (r *Replica) tickReads(sink Sink) {
 		}
 	}
 	r.answer(stale, false)
-	r.unask()
+	r.askAgain()
 	r.ask(r.asked, sink)
 }
 
