@@ -7,6 +7,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"weir/disk/wal"
+	"weir/model/fields"
 )
 
 // Beat is a heartbeat of a group, or the answer to one. Those of many groups travel together, one after the other.
@@ -77,24 +78,20 @@ func AppendBeat(dst []byte, b *Beat) []byte {
 // NextBeat reads the first beat of data, which is not empty, into b, and returns what follows. The context is a part of
 // data. The error wraps ErrMessage.
 func NextBeat(data []byte, b *Beat) ([]byte, error) {
-	r := reader{data: data}
-	flags := r.byte()
+	r := reader{fields.NewReader(data)}
+	flags := r.Byte()
 	*b = Beat{Quiesce: flags&beatQuiesces != 0, Response: flags&beatResponds != 0}
-	b.Group = wal.GroupID(r.uvarint())
+	b.Group = wal.GroupID(r.Uvarint())
 	for _, n := range [...]*uint64{&b.From, &b.To, &b.Term, &b.Commit} {
-		*n = r.uvarint()
+		*n = r.Uvarint()
 	}
 	if flags&beatContext != 0 {
-		if len(r.data) < 8 {
-			r.failed = true
-		} else {
-			b.Context, r.data = r.data[:8:8], r.data[8:]
-		}
+		b.Context = r.Take(8)
 	}
 	bad := flags&^(beatQuiesces|beatResponds|beatContext) != 0 || b.From == 0 || b.From >= idMax || b.To == 0 || b.To >= idMax ||
 		b.Term == 0
-	if r.failed || bad {
+	if r.Failed() || bad {
 		return nil, fmt.Errorf("%w: a heartbeat in %d bytes", ErrMessage, len(data))
 	}
-	return r.data, nil
+	return r.Rest(), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"weir/model/fields"
 	"weir/spec/assert"
 )
 
@@ -92,19 +93,19 @@ func appendIDs(dst []byte, ids []uint64) []byte {
 
 // ParseMessage reads what AppendMessage wrote, and nothing else. It copies what it keeps. The error wraps ErrMessage.
 func ParseMessage(data []byte) (*pb.Message, error) {
-	r := reader{data: data}
-	kind, flags := pb.MessageType(r.byte()), r.byte()
+	r := reader{fields.NewReader(data)}
+	kind, flags := pb.MessageType(r.Byte()), r.Byte()
 	if !travels(kind) || flags&^(flagReject|flagSnapshot) != 0 || (flags&flagSnapshot != 0) != (kind == pb.MsgSnap) {
 		return nil, fmt.Errorf("%w: type %d, flags %d", ErrMessage, kind, flags)
 	}
 	m := &pb.Message{Type: kind.Enum(), Reject: new(flags&flagReject != 0)}
 	for _, field := range [...]**uint64{&m.To, &m.From, &m.Term, &m.LogTerm, &m.Index, &m.Commit, &m.RejectHint} {
-		*field = new(r.uvarint())
+		*field = new(r.Uvarint())
 	}
 	m.Context = r.copied()
-	n := r.uvarint()
-	if n > uint64(len(r.data)/entryBytesMin) {
-		r.failed = true
+	n := r.Uvarint()
+	if n > uint64(r.Len()/entryBytesMin) {
+		r.Fail()
 		n = 0
 	}
 	if n > 0 {
@@ -116,7 +117,7 @@ func ParseMessage(data []byte) (*pb.Message, error) {
 	if kind == pb.MsgSnap {
 		m.Snapshot = r.snapshot()
 	}
-	if id := m.GetFrom(); r.failed || len(r.data) > 0 || id == 0 || id >= idMax || m.GetTo() == 0 || m.GetTo() >= idMax {
+	if id := m.GetFrom(); !r.Done() || id == 0 || id >= idMax || m.GetTo() == 0 || m.GetTo() >= idMax {
 		return nil, fmt.Errorf("%w: type %d of %d bytes from %d", ErrMessage, kind, len(data), id)
 	}
 	return m, consistent(m)
@@ -152,70 +153,35 @@ type boxed struct {
 }
 
 func (r *reader) entry() *pb.Entry {
-	b := &boxed{kind: pb.EntryType(r.byte()), term: r.uvarint(), index: r.uvarint()}
+	b := &boxed{kind: pb.EntryType(r.Byte()), term: r.Uvarint(), index: r.Uvarint()}
 	if b.kind != pb.EntryNormal && b.kind != pb.EntryConfChangeV2 {
-		r.failed = true
+		r.Fail()
 	}
 	b.entry.Type, b.entry.Term, b.entry.Index, b.entry.Data = &b.kind, &b.term, &b.index, r.copied()
 	return &b.entry
 }
 
 func (r *reader) snapshot() *pb.Snapshot {
-	meta := &pb.SnapshotMetadata{Index: new(r.uvarint()), Term: new(r.uvarint())}
+	meta := &pb.SnapshotMetadata{Index: new(r.Uvarint()), Term: new(r.Uvarint())}
 	meta.ConfState = &pb.ConfState{Voters: r.ids(), Learners: r.ids()}
 	return &pb.Snapshot{Metadata: meta, Data: r.copied()}
 }
 
-// reader reads fields; after a failure it returns zero values.
-type reader struct {
-	data   []byte
-	failed bool
-}
-
-func (r *reader) byte() byte {
-	if len(r.data) == 0 {
-		r.failed = true
-		return 0
-	}
-	b := r.data[0]
-	r.data = r.data[1:]
-	return b
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.data)
-	if n <= 0 {
-		r.failed, r.data = true, nil
-		return 0
-	}
-	r.data = r.data[n:]
-	return v
-}
-
-// bytes returns a part of what is read.
-func (r *reader) bytes() []byte {
-	n := r.uvarint()
-	if n > uint64(len(r.data)) {
-		r.failed, r.data = true, nil
-		return nil
-	}
-	b := r.data[:n:n]
-	r.data = r.data[n:]
-	return b
-}
+// reader reads the parts of the forms of this package; after a failure it returns zero values.
+type reader struct{ fields.Reader }
 
 // copied returns a copy; nil for no bytes.
-func (r *reader) copied() []byte { return append([]byte(nil), r.bytes()...) }
+func (r *reader) copied() []byte { return append([]byte(nil), r.Bytes()...) }
 
 func (r *reader) ids() []uint64 {
-	n := r.uvarint()
+	n := r.Uvarint()
 	if n > MembersMax {
-		r.failed = true
+		r.Fail()
 		return nil
 	}
 	var ids []uint64
 	for range n {
-		ids = append(ids, r.uvarint())
+		ids = append(ids, r.Uvarint())
 	}
 	return ids
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"weir/disk/wal"
+	"weir/model/fields"
 	"weir/spec/assert"
 )
 
@@ -54,8 +55,8 @@ func appendMember(dst []byte, m *Member) []byte {
 
 // ParseMembers reads what AppendMembers wrote, and nothing else. The error wraps ErrMembers.
 func ParseMembers(data []byte) ([]Member, error) {
-	r := reader{data: data}
-	n := r.uvarint()
+	r := reader{fields.NewReader(data)}
+	n := r.Uvarint()
 	if n > MembersMax {
 		return nil, fmt.Errorf("%w: %d members", ErrMembers, n)
 	}
@@ -63,21 +64,21 @@ func ParseMembers(data []byte) ([]Member, error) {
 	for range n {
 		m := r.member()
 		if k := len(members); k > 0 && members[k-1].ID >= m.ID {
-			r.failed = true
+			r.Fail()
 		}
 		members = append(members, m)
 	}
-	if r.failed || len(r.data) > 0 {
+	if !r.Done() {
 		return nil, fmt.Errorf("%w: %d bytes", ErrMembers, len(data))
 	}
 	return members, nil
 }
 
 func (r *reader) member() Member {
-	m := Member{ID: r.uvarint(), Server: r.uvarint()}
-	flag := r.byte()
+	m := Member{ID: r.Uvarint(), Server: r.Uvarint()}
+	flag := r.Byte()
 	if m.ID == 0 || m.ID >= idMax || flag > 1 {
-		r.failed = true
+		r.Fail()
 	}
 	m.Learner = flag == 1
 	return m
@@ -205,9 +206,9 @@ func (r *Replica) applyChange(e *pb.Entry, sink Sink) {
 	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
 		assert.Unreachable("a committed change of the membership can not be read", e.GetIndex())
 	}
-	in := reader{data: cc.GetContext()}
-	kind, m := ChangeKind(in.byte()), in.member()
-	assert.True(!in.failed && kind >= AddLearner && kind <= Remove, "a change of the membership says what it does", e.GetIndex())
+	in := reader{fields.NewReader(cc.GetContext())}
+	kind, m := ChangeKind(in.Byte()), in.member()
+	assert.True(!in.Failed() && kind >= AddLearner && kind <= Remove, "a change of the membership says what it does", e.GetIndex())
 	if kind != Remove || !r.config.Plant.RemovedStillCounts {
 		r.node.ApplyConfChange(&cc)
 	}
