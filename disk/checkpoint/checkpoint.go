@@ -258,14 +258,34 @@ func sectionData(frame []byte) []byte {
 	return frame[record.HeaderBytes+8 : record.HeaderBytes+n : record.HeaderBytes+n]
 }
 
-// readGeneration reads and parses the file of a generation.
-func readGeneration(fs vfs.FS, dir string, generation uint64) (file, []byte, error) {
+// section returns the data in the frame at the place of a section. The error wraps ErrCorrupt when the frame is not the one
+// that was written there.
+func (p place) section(frame []byte, id, generation uint64) ([]byte, error) {
+	got, err := record.Next(frame, record.Place{Segment: generation, Offset: p.off}, p.off+1)
+	same := err == nil && got.Type == frameSection && len(got.Payload) == 8+int(p.n) && frameSum(frame) == p.sum
+	if !same || binary.LittleEndian.Uint64(got.Payload) != id {
+		return nil, fmt.Errorf("section %d of checkpoint %d at offset %d: %w", id, generation, p.off, ErrCorrupt)
+	}
+	return got.Payload[8:len(got.Payload):len(got.Payload)], nil
+}
+
+// readFile reads the file of a generation.
+func readFile(fs vfs.FS, dir string, generation uint64) ([]byte, error) {
 	data, err := vfs.ReadFile(fs, dir+"/"+fileName(generation))
 	if errors.Is(err, vfs.ErrIO) {
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if err != nil {
-		return file{}, nil, fmt.Errorf("read checkpoint %d: %w", generation, err)
+		return nil, fmt.Errorf("read checkpoint %d: %w", generation, err)
+	}
+	return data, nil
+}
+
+// readGeneration reads and parses the file of a generation.
+func readGeneration(fs vfs.FS, dir string, generation uint64) (file, []byte, error) {
+	data, err := readFile(fs, dir, generation)
+	if err != nil {
+		return file{}, nil, err
 	}
 	f, err := parse(data, generation)
 	if err != nil {

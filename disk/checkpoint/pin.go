@@ -3,10 +3,10 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
-	"weir/disk/record"
 	"weir/disk/vfs"
 )
 
@@ -58,18 +58,13 @@ func (p *Pin) Read(i int) ([]byte, error) {
 	at := p.places[i]
 	frame := make([]byte, at.size())
 	err := vfs.ReadFull(p.f, frame, at.off)
-	if errors.Is(err, vfs.ErrIO) {
+	if errors.Is(err, vfs.ErrIO) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read section %d of checkpoint %d: %w", p.IDs[i], p.generation, err)
 	}
-	place := record.Place{Segment: p.generation, Offset: at.off}
-	got, err := record.Next(frame, place, at.off+1)
-	if err != nil || got.Type != frameSection || frameSum(frame) != at.sum {
-		return nil, fmt.Errorf("section %d of checkpoint %d at offset %d: %w", p.IDs[i], p.generation, at.off, ErrCorrupt)
-	}
-	return got.Payload[8:], nil
+	return at.section(frame, p.IDs[i], p.generation)
 }
 
 // Release ends the pin and removes the file if the store has gone on to another.

@@ -193,14 +193,9 @@ func (s *Store) removeOld() error {
 
 // rewrite writes the live sections and the update into a file of the next generation and switches to it.
 func (s *Store) rewrite(u *Update) error {
-	var old []byte
-	if s.generation > 0 {
-		f, data, err := readGeneration(s.fs, s.dir, s.generation)
-		if err != nil {
-			return err
-		}
-		assert.True(f.last.number >= s.last.number, "the file holds what was written", f.last.number, s.last.number)
-		old = data
+	kept, err := s.kept(u)
+	if err != nil {
+		return err
 	}
 	next := s.generation + 1
 	f, err := s.temporary()
@@ -209,7 +204,7 @@ func (s *Store) rewrite(u *Update) error {
 	}
 	w := writer{f: f, generation: next, buf: s.buf[:0]}
 	c := commit{number: 1}
-	if err := w.whole(s.kept(u, old), u, &c); err != nil {
+	if err := w.whole(kept, u, &c); err != nil {
 		return errors.Join(fmt.Errorf("write checkpoint %d: %w", next, err), f.Close())
 	}
 	if s.generation > 0 {
@@ -266,8 +261,16 @@ func (s *Store) Close() error {
 	return f.Close()
 }
 
-// kept returns the sections in the old file that the update leaves as they are.
-func (s *Store) kept(u *Update, old []byte) []Section {
+// kept reads the sections of the newest generation that the update leaves as they are. The error wraps ErrCorrupt when one
+// of them is not what was written: the device may have lost it or put it elsewhere.
+func (s *Store) kept(u *Update) ([]Section, error) {
+	if s.generation == 0 {
+		return nil, nil
+	}
+	old, err := readFile(s.fs, s.dir, s.generation)
+	if err != nil {
+		return nil, err
+	}
 	drop := make(map[uint64]bool, len(u.Put)+len(u.Delete))
 	for i := range u.Put {
 		drop[u.Put[i].ID] = true
@@ -277,12 +280,18 @@ func (s *Store) kept(u *Update, old []byte) []Section {
 	}
 	var kept []Section
 	for _, id := range slices.Sorted(maps.Keys(s.sections)) {
-		if !drop[id] {
-			p := s.sections[id]
-			kept = append(kept, Section{id, sectionData(old[p.off : p.off+int64(p.size())])})
+		if drop[id] {
+			continue
 		}
+		p := s.sections[id]
+		end := min(p.off+int64(p.size()), int64(len(old)))
+		data, err := p.section(old[min(p.off, end):end], id, s.generation)
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, Section{id, data})
 	}
-	return kept
+	return kept, nil
 }
 
 // writer appends to a checkpoint file.

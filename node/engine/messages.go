@@ -130,9 +130,7 @@ func (e *Engine) fetched(c *event.Completion) {
 		return
 	}
 	e.reportDamage(f.group, f.seq, c.Err)
-	if errors.Is(c.Err, wal.ErrCorrupt) {
-		e.foundDamage(f.group, c.Err)
-	}
+	e.foundIfDamage(f.group, c.Err)
 	f.done(nil, c.Err)
 }
 

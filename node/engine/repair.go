@@ -17,6 +17,13 @@ import (
 // leader: a snapshot of which it takes the parts that are not whole here, put in the place of what it has. A stream that
 // has no other replica goes on too, with what can be read, and says so.
 
+// foundIfDamage acts on the failure of a disk operation of a group if it tells of damage.
+func (e *Engine) foundIfDamage(g *group, err error) {
+	if errors.Is(err, wal.ErrCorrupt) && e.groups[g.id] == g && g.replica != nil {
+		e.foundDamage(g, err)
+	}
+}
+
 // foundDamage acts on bytes at rest that are not what was written.
 func (e *Engine) foundDamage(g *group, err error) {
 	if g.readFailed == nil || g.ailing == nil {

@@ -60,4 +60,5 @@ func (e *Engine) rewritten(c *event.Completion) {
 		e.logf(event.Error, fmt.Sprintf("Messages of %s can not be copied: %v", e.describe(g), c.Err))
 	}
 	g.readFailed = c.Err
+	e.foundIfDamage(g, c.Err)
 }

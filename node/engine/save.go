@@ -129,7 +129,8 @@ func (e *Engine) saved(c *event.Completion) {
 		}
 		g.moved = true
 		e.reportSaveFailed(g, c.Err)
-		e.noteActive(g) // to try again after a while
+		e.foundIfDamage(g, c.Err) // the checkpoint before does not hold what was written
+		e.noteActive(g)           // to try again after a while
 		return
 	}
 	g.saveFailed = nil

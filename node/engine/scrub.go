@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"errors"
-
 	"weir/disk/msgstore"
 	"weir/disk/wal"
 	"weir/node/event"
@@ -96,8 +94,7 @@ func (e *Engine) scrubbed(c *event.Completion) {
 			e.scrubNext()
 		}
 	}
-	if g == nil || e.groups[g.id] != g || g.replica == nil || !errors.Is(c.Err, wal.ErrCorrupt) {
-		return
+	if g != nil {
+		e.foundIfDamage(g, c.Err)
 	}
-	e.foundDamage(g, c.Err)
 }

@@ -168,6 +168,7 @@ func (e *Engine) pinned(c *event.Completion) {
 	if c.Err != nil {
 		if !errors.Is(c.Err, event.ErrNoCheckpoint) && !errors.Is(c.Err, event.ErrPinned) {
 			e.logf(event.Error, fmt.Sprintf("A snapshot of %s can not be sent: %v", e.describe(s.group), c.Err))
+			e.foundIfDamage(s.group, c.Err)
 		}
 		e.endSending(s, false)
 		return
@@ -191,6 +192,7 @@ func (e *Engine) partWasRead(c *event.Completion) {
 		return
 	}
 	if c.Err != nil {
+		e.foundIfDamage(r.group, c.Err)
 		e.sendFrame(r.to, &peerwire.Frame{Kind: peerwire.SnapEnd, Group: uint64(r.group.id), Token: uint64(r.pin), Text: []byte(c.Err.Error())})
 		return
 	}
