@@ -116,8 +116,13 @@ func (c *Conn) Serve() {
 			return
 		}
 	}
+	reader, err := newDirectReader(c.sock)
+	if err != nil {
+		c.readFailed(err)
+		return
+	}
 	for {
-		n, err := c.sock.Read(buffer)
+		n, err := reader.Read(buffer)
 		if n > 0 && !c.parse(buffer[:n], &ops) {
 			return
 		}

@@ -182,12 +182,17 @@ func (p *PeerConn) Start(last *peerwire.Greeting) error {
 // ended, and says why.
 func (p *PeerConn) Run(take func(frames []byte)) error {
 	buffer, have := make([]byte, PeerReadBytes), 0
+	reader, err := newDirectReader(p.sock)
+	if err != nil {
+		p.Close(err)
+		return p.Err()
+	}
 	for {
 		if err := p.awaitMore(); err != nil {
 			p.Close(err)
 			return p.Err()
 		}
-		n, err := p.sock.Read(buffer[have:])
+		n, err := reader.Read(buffer[have:])
 		have += n
 		p.bytesIn.Add(int64(n))
 		whole, frames, wrong := wholeFrames(buffer[:have])
