@@ -70,6 +70,13 @@ const (
 	// Reset has a consumer deliver again from a sequence on: Consumer, StreamSeq (0: after its ack floor).
 	Reset Kind = 14
 
+	// Follow has a mirror begin to copy a stream: Version (the incarnation of that stream), Keep (the one that it copied so
+	// far, 0: none), StreamSeq (it copies what comes after).
+	Follow Kind = 15
+	// Copy stores a message of the stream that a mirror copies: Version (its incarnation), From (the sequence up to which the
+	// mirror has copied), StreamSeq (the message's sequence, up to which it then has), Time, Subject, Header, Payload. Without
+	// a subject there is nothing to be stored up to the sequence.
+	Copy Kind = 16
 	// CreateStream adds a stream to the catalog: Account, Name, Config.
 	CreateStream Kind = 32
 	// UpdateStream changes a stream of the catalog: Account, Name, Config.
@@ -129,9 +136,13 @@ type Command struct {
 	// Keep is the number of messages that a Purge leaves, 0: no such rule; or 1 for a DeleteMsg that leaves the bytes; or
 	// the version of a placement (Settle).
 	Keep uint64
-	// Version is the configuration version (PutStream), the incarnation (DeleteStream), the group (Settle) or the server
-	// (RemoveServer).
+	// Version is the configuration version (PutStream), the incarnation (DeleteStream, Follow, Copy), the group (Settle) or the
+	// server (RemoveServer).
 	Version uint64
+	// From is the sequence that a Copy continues.
+	From uint64
+	// Time is when a copied message was stored first, unix nanoseconds.
+	Time int64
 }
 
 // AppendHeader starts a batch: time is the leader's timestamp in unix nanoseconds, token identifies the batch to its
@@ -159,14 +170,29 @@ func AppendPublish(dst, subject, header, payload []byte) []byte {
 
 // Append appends c to a batch. It panics on a kind outside the closed set.
 func Append(dst []byte, c *Command) []byte {
-	if c.Kind == Publish {
+	switch c.Kind {
+	case Publish:
 		return AppendPublish(dst, c.Subject, c.Header, c.Payload)
+	case Copy:
+		return appendCopy(dst, c)
 	}
 	dst = append(dst, byte(c.Kind))
 	var scratch [256]byte
 	body := appendBody(scratch[:0], c)
 	dst = binary.AppendUvarint(dst, uint64(len(body)))
 	return append(dst, body...)
+}
+
+// appendCopy appends a Copy, whose message is copied once.
+func appendCopy(dst []byte, c *Command) []byte {
+	var scratch [5 * binary.MaxVarintLen64]byte
+	head := binary.AppendVarint(appendUvarints(scratch[:0], c.Version, c.From, c.StreamSeq), c.Time)
+	size := len(head) + uvarintLen(len(c.Subject)) + len(c.Subject) + uvarintLen(len(c.Header)) + len(c.Header) + len(c.Payload)
+	dst = binary.AppendUvarint(append(dst, byte(Copy)), uint64(size))
+	dst = append(dst, head...)
+	dst = fields.AppendBytes(dst, c.Subject)
+	dst = fields.AppendBytes(dst, c.Header)
+	return append(dst, c.Payload...)
 }
 
 func appendBody(b []byte, c *Command) []byte {
@@ -197,6 +223,8 @@ func appendBody(b []byte, c *Command) []byte {
 		return appendUvarints(b, c.StreamSeq, c.Keep)
 	case Reset:
 		return appendUvarints(b, c.Consumer, c.StreamSeq)
+	case Follow:
+		return appendUvarints(b, c.Version, c.Keep, c.StreamSeq)
 	case PutStream:
 		b = fields.AppendBytes(b, c.Config)
 		return binary.AppendUvarint(b, c.Version)

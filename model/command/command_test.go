@@ -9,7 +9,7 @@ import (
 
 func drawCommand(t *rapid.T) Command {
 	kinds := []Kind{Publish, PutConsumer, DeleteConsumer, Deliver, Ack, Nak, Progress, Term, Release, Reset, Tick, Purge,
-		DeleteMsg, PutStream, CreateStream, UpdateStream, DeleteStream, RegisterServer, RemoveServer, Settle, PlaceStream}
+		DeleteMsg, Follow, Copy, PutStream, CreateStream, UpdateStream, DeleteStream, RegisterServer, RemoveServer, Settle, PlaceStream}
 	bytes := rapid.SliceOfN(rapid.Byte(), 1, 400)
 	number := rapid.Uint64()
 	c := Command{Kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
@@ -41,6 +41,12 @@ func drawCommand(t *rapid.T) Command {
 		c.StreamSeq = number.Draw(t, "seq")
 	case Reset:
 		c.Consumer, c.StreamSeq = number.Draw(t, "consumer"), number.Draw(t, "seq")
+	case Follow:
+		c.Version, c.Keep, c.StreamSeq = number.Draw(t, "origin"), number.Draw(t, "before"), number.Draw(t, "seq")
+	case Copy:
+		c.Version, c.From, c.StreamSeq = number.Draw(t, "origin"), number.Draw(t, "from"), number.Draw(t, "seq")
+		c.Time = rapid.Int64().Draw(t, "time")
+		c.Subject, c.Header, c.Payload = bytes.Draw(t, "subject"), bytes.Draw(t, "header"), bytes.Draw(t, "payload")
 	case PutStream:
 		c.Config, c.Version = bytes.Draw(t, "config"), number.Draw(t, "version")
 	case RegisterServer:

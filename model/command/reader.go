@@ -93,6 +93,12 @@ func (c *Command) take(f *fields.Reader) {
 		c.StreamSeq, c.Keep = f.Uvarint(), f.Uvarint()
 	case Reset:
 		c.Consumer, c.StreamSeq = f.Uvarint(), f.Uvarint()
+	case Follow:
+		c.Version, c.Keep, c.StreamSeq = f.Uvarint(), f.Uvarint(), f.Uvarint()
+	case Copy:
+		c.Version, c.From, c.StreamSeq, c.Time = f.Uvarint(), f.Uvarint(), f.Uvarint(), f.Varint()
+		c.Subject, c.Header = f.Bytes(), f.Bytes()
+		c.Payload = f.Rest()
 	case PutStream:
 		c.Config, c.Version = f.Bytes(), f.Uvarint()
 	case RegisterServer:

@@ -29,10 +29,16 @@ func ValidName(name string) bool {
 // refused where they would be corrected. Metadata is brought to its stored form. On error the configuration is in an
 // unspecified state.
 func (c *StreamConfig) Normalize(limits *Limits, strictly bool) *Error {
+	return c.NormalizeAmong(limits, strictly, func(*StreamConfig) *Error { return nil })
+}
+
+// NormalizeAmong is Normalize with a check of what does depend on other streams, which is made in its turn: that of a mirror
+// against the stream that it copies.
+func (c *StreamConfig) NormalizeAmong(limits *Limits, strictly bool, others func(*StreamConfig) *Error) *Error {
 	checks := []func(*Limits, bool) *Error{
 		c.checkNames, c.normalizeLimits, c.normalizeWindow, c.checkRollupAndDiscard, c.normalizeMarkers,
-		c.checkSchedulesAndPersist, c.checkMirror, c.checkSources, c.normalizeSubjects, c.checkAccountBytes,
-		c.checkPlacement, c.checkSupported, c.checkReplicasPlaceable,
+		c.checkSchedulesAndPersist, c.checkMirror, func(*Limits, bool) *Error { return others(c) }, c.checkSources,
+		c.normalizeSubjects, c.checkAccountBytes, c.checkPlacement, c.checkSupported, c.checkReplicasPlaceable,
 	}
 	for _, check := range checks {
 		if err := check(limits, strictly); err != nil {

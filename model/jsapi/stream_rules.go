@@ -1,12 +1,13 @@
 package jsapi
 
 import (
+	"reflect"
 	"slices"
 
 	"weir/model/subject"
 )
 
-// checkMirror refuses what a mirror can not be combined with, and mirrors as such.
+// checkMirror refuses what a mirror can not be combined with, and mirrors of what this version does not copy.
 func (c *StreamConfig) checkMirror(*Limits, bool) *Error {
 	if c.Mirror == nil {
 		return nil
@@ -29,7 +30,41 @@ func (c *StreamConfig) checkMirror(*Limits, bool) *Error {
 			return rule.code.Err()
 		}
 	}
-	return invalidStream("%s", unsupported("stream mirrors are"))
+	switch {
+	case c.SubjectDeleteMarkerTTL > 0:
+		return invalidStream("subject delete markers forbidden on mirrors")
+	case c.Mirror.External != nil:
+		return invalidStream("%s", unsupported("mirrors of streams in other accounts or domains are"))
+	case len(c.Mirror.SubjectTransforms) > 0:
+		return invalidStream("%s", unsupported("subject_transforms of mirrors are"))
+	case c.Mirror.Consumer != nil:
+		return invalidStream("%s", unsupported("consumers of mirrors are"))
+	}
+	return nil
+}
+
+// CheckFilter refuses a new mirror with a filter that can not match anything, which is found last.
+func (c *StreamConfig) CheckFilter() *Error {
+	if c.Mirror == nil || c.Mirror.FilterSubject == "" || subject.Valid(c.Mirror.FilterSubject) {
+		return nil
+	}
+	return CodeStreamCreate.With("subject filter '" + c.Mirror.FilterSubject + "' for the mirror invalid subject")
+}
+
+// CheckOrigin checks a mirror against the stream that it copies, nil when there is none (yet), and has it inherit whether
+// clients may read messages directly. With strictly that is refused where it would be changed. It is deterministic and may be
+// used in a state machine.
+func (c *StreamConfig) CheckOrigin(origin *StreamConfig, strictly bool) *Error {
+	switch {
+	case c.Mirror == nil || origin == nil:
+		return nil
+	case c.MaxMsgSize > 0 && origin.MaxMsgSize > 0 && c.MaxMsgSize < origin.MaxMsgSize:
+		return CodeMirrorMaxMessageSizeTooBig.Err()
+	case strictly && c.MirrorDirect != origin.AllowDirect:
+		return pedantic("origin stream has direct get set, mirror has it disabled")
+	}
+	c.MirrorDirect = origin.AllowDirect
+	return nil
 }
 
 // checkSources refuses what sources can not be combined with, and sources as such.
@@ -51,10 +86,12 @@ func (c *StreamConfig) checkSources(*Limits, bool) *Error {
 	return invalidStream("%s", unsupported("stream sources are"))
 }
 
-// normalizeSubjects defaults the subjects to the name and checks each of them and all pairs.
+// normalizeSubjects defaults the subjects to the name, unless the stream is a mirror, and checks each of them and all pairs.
 func (c *StreamConfig) normalizeSubjects(*Limits, bool) *Error {
 	if len(c.Subjects) == 0 {
-		c.Subjects = []string{c.Name}
+		if c.Mirror == nil {
+			c.Subjects = []string{c.Name}
+		}
 		return nil
 	}
 	for i, name := range c.Subjects {
@@ -136,7 +173,6 @@ func (c *StreamConfig) checkSupported(*Limits, bool) *Error {
 		{c.Retention == WorkQueueRetention, "workqueue retention is"},
 		{c.SubjectTransform != nil, "subject_transform is"},
 		{c.Republish != nil, "republish is"},
-		{c.MirrorDirect, "mirror_direct is"},
 		{c.SubjectDeleteMarkerTTL > 0, "subject_delete_marker_ttl is"},
 		{c.AllowMsgTTL, "allow_msg_ttl is"},
 		{c.AllowMsgCounter, "allow_msg_counter is"},
@@ -193,6 +229,9 @@ func (c *StreamConfig) CheckUpdate(old *StreamConfig) *Error {
 		if rule.broken {
 			return invalidStream("%s", rule.text)
 		}
+	}
+	if c.Mirror != nil && !reflect.DeepEqual(c.Mirror, old.Mirror) {
+		return CodeStreamMirrorNotUpdatable.Err()
 	}
 	if c.Sealed {
 		c.MaxAge = 0

@@ -13,6 +13,9 @@ import (
 func (m *Machine) create(c *command.Command, out *effect.List) (group uint64, created bool, refused *jsapi.Error) {
 	p := parseProposal(c.Config)
 	id := key{string(c.Account), string(c.Name)}
+	if refused := m.CheckOrigin(id.account, p.Config, false); refused != nil {
+		return 0, false, refused
+	}
 	if existing := m.byName[id]; existing != nil {
 		if existing.Config.Equal(p.Config) {
 			return existing.Group, false, nil
@@ -20,6 +23,9 @@ func (m *Machine) create(c *command.Command, out *effect.List) (group uint64, cr
 		return 0, false, jsapi.CodeStreamNameExist.Err()
 	}
 	if refused := m.checkCreate(id, p); refused != nil {
+		return 0, false, refused
+	}
+	if refused := p.Config.CheckFilter(); refused != nil {
 		return 0, false, refused
 	}
 	stream := &Stream{
@@ -41,6 +47,9 @@ func (m *Machine) update(c *command.Command, out *effect.List) (group uint64, re
 	old := m.byName[key{string(c.Account), string(c.Name)}]
 	if old == nil {
 		return 0, jsapi.CodeStreamNotFound.Err()
+	}
+	if refused := m.CheckOrigin(old.Account, p.Config, false); refused != nil {
+		return 0, refused
 	}
 	if refused := p.Config.CheckUpdate(old.Config); refused != nil {
 		return 0, refused

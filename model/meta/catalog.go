@@ -79,6 +79,7 @@ func (m *Machine) enter(s *Stream) {
 	for _, pattern := range s.Config.Subjects {
 		m.claimsOf(s.Account).add(pattern, s.Group)
 	}
+	m.enterMirror(s)
 	m.markDirty(s.Group)
 }
 
@@ -88,6 +89,7 @@ func (m *Machine) leave(s *Stream) {
 	for _, pattern := range s.Config.Subjects {
 		m.claimsOf(s.Account).drop(pattern, s.Group)
 	}
+	m.leaveMirror(s)
 	m.markDirty(s.Group)
 }
 

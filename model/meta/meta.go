@@ -53,6 +53,8 @@ type Machine struct {
 	usages map[string]*usage
 	claims map[string]*claims
 	total  usage
+	// mirrors are the groups of the mirrors of each stream that has any, ascending. The stream need not exist.
+	mirrors map[key][]uint64
 }
 
 // New returns an empty catalog.
@@ -67,6 +69,7 @@ func New() *Machine {
 		loads:       make(map[uint64]*load),
 		usages:      make(map[string]*usage),
 		claims:      make(map[string]*claims),
+		mirrors:     make(map[key][]uint64),
 	}
 }
 

@@ -56,6 +56,9 @@ func (m *Machine) Digest() uint64 {
 	h = mix(h, m.log.sum)
 	h = mix(h, m.dedup.digest())
 	h = mix(h, hashText(m.lastMsgID))
+	if m.copied != (Copied{}) {
+		h = mix(h, mix(m.copied.Incarnation, m.copied.Through))
+	}
 	if m.plant.BlindDigest {
 		return h
 	}

@@ -70,6 +70,8 @@ type Machine struct {
 	// lastMsgID is the message id of the last stored message, "" when it had none.
 	lastMsgID string
 	consumers consumers
+	// copied is what a mirror has of the stream that it copies.
+	copied Copied
 	// patterns are the subjects of the configuration.
 	patterns *subject.Sublist[int]
 	// strays says that there may be messages under other subjects: of before an update, or of publishers that it overtook.
@@ -182,6 +184,10 @@ func (m *Machine) applyCommand() {
 		m.deleteMsg(c)
 	case command.PutStream:
 		m.putStream(c)
+	case command.Follow:
+		m.follow(c)
+	case command.Copy:
+		m.copy(c)
 	default:
 		assert.Unreachable("kind of command in a stream's log", uint64(c.Kind), m.applied)
 	}

@@ -53,11 +53,10 @@ func (l *messages) accounted(subjectLen int, size uint32) uint64 {
 	return bytes + fileRecordBytes
 }
 
-// add stores a message behind all others. It returns its sequence, the id of its subject, and whether it is the only
-// message of the subject.
-func (l *messages) add(text []byte, time int64, size uint32) (seq uint64, id uint32, fresh bool) {
-	seq = l.last + 1
-	assert.True(seq > l.last, "sequences do not wrap", l.last)
+// add stores a message behind all others. It returns the id of its subject, and whether it is the only message of the
+// subject.
+func (l *messages) add(seq uint64, text []byte, time int64, size uint32) (id uint32, fresh bool) {
+	assert.True(seq > l.last, "sequences ascend", seq, l.last)
 	id = l.subjects.find(text)
 	fresh = id == noSubject
 	if fresh {
@@ -78,7 +77,7 @@ func (l *messages) add(text []byte, time int64, size uint32) (seq uint64, id uin
 	l.sum += hashMessage(seq, r, hashText(text))
 	l.dirty.add(rowSection | seq/pageRows)
 	l.dirty.add(liveSection | seq/liveChunkSeqs)
-	return seq, id, fresh
+	return id, fresh
 }
 
 // remove takes away a message that exists. The id may be free afterwards.

@@ -197,13 +197,19 @@ func (m *Machine) admitNew(p *message) *jsapi.Error {
 
 // store appends a message that passed every check, then makes room for it.
 func (m *Machine) store(p *message) {
-	seq, id, fresh := m.log.add(p.subject, m.clock, p.size())
+	// What a mirror copied before it became an ordinary stream may be of a clock that was ahead.
+	m.keep(p, m.log.last+1, max(m.clock, m.log.lastTime))
+}
+
+// keep appends a message with its sequence and time, then makes room for it.
+func (m *Machine) keep(p *message, seq uint64, time int64) {
+	id, fresh := m.log.add(seq, p.subject, time, p.size())
 	if fresh && !m.strays && !m.patterns.HasMatch(p.subject) {
 		m.strays = true
 		m.recheckViews()
 	}
 	e := m.out.Add(effect.Store)
-	e.Seq, e.Time, e.Cmd = seq, m.clock, m.batch.Cmd
+	e.Seq, e.Time, e.Cmd = seq, time, m.batch.Cmd
 	e.Subject, e.Header, e.Payload = p.subject, p.header, p.payload
 	m.result().Seq = seq
 	if m.lastMsgID != string(p.fields.msgID) {

@@ -46,7 +46,8 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 		m.restoring = &restoring{dedup: make(map[uint64]restoredWindow)}
 	}
 	r := fields.NewReader(data)
-	if r.Byte() != sectionVersion {
+	version := r.Byte()
+	if version < sectionVersionFirst || version > sectionVersion {
 		return fmt.Errorf("%w: section %#x has an unknown version", ErrMalformed, id)
 	}
 	var err error
@@ -55,7 +56,7 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 		if chunk != 0 {
 			r.Fail()
 		}
-		err = m.restoreHead(&r)
+		err = m.restoreHead(&r, version)
 	case rowSection:
 		m.restoreRows(&r, chunk)
 	case liveSection:
@@ -78,7 +79,7 @@ func (m *Machine) RestoreSection(id uint64, data []byte) error {
 	return nil
 }
 
-func (m *Machine) restoreHead(r *fields.Reader) error {
+func (m *Machine) restoreHead(r *fields.Reader, form byte) error {
 	m.applied, m.clock = r.Uvarint(), r.Varint()
 	account, name := string(r.Bytes()), string(r.Bytes())
 	incarnation := r.Uvarint()
@@ -103,6 +104,9 @@ func (m *Machine) restoreHead(r *fields.Reader) error {
 	m.lastMsgID = string(r.Bytes())
 	t.dedupFirst, t.dedupNext = r.Uvarint(), r.Uvarint()
 	m.consumers.lastID, t.consumerCount = r.Uvarint(), r.Uvarint()
+	if form > sectionVersionFirst {
+		m.copied = Copied{Incarnation: r.Uvarint(), Through: r.Uvarint()}
+	}
 	t.digest = r.Fixed64()
 	t.hasHead = true
 	return nil

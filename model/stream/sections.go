@@ -21,7 +21,12 @@ import (
 //
 // Numbers are varints, texts have their length in front. Rows of messages that do not exist any more may hold anything:
 // the live sections alone say which messages exist, so that a removal rewrites 8 KiB at most and not the rows.
-const sectionVersion = 1
+//
+// Of version 1 the head lacked what a mirror has copied.
+const (
+	sectionVersion      = 2
+	sectionVersionFirst = 1
+)
 
 // DirtySections appends the ids of the sections that changed since the last MarkClean, ascending.
 func (m *Machine) DirtySections(dst []uint64) []uint64 { return m.dirty.append(dst) }
@@ -89,7 +94,7 @@ func (m *Machine) AppendSection(dst []byte, id uint64) ([]byte, bool) {
 
 // appendHead appends: applied, clock, account, name, incarnation, created, configuration version, configuration (JSON),
 // strays, first, last, time of the last message, number of messages, bytes, last message id, bounds of the dedup ring,
-// last consumer id, number of consumers, digest.
+// last consumer id, number of consumers, incarnation and last sequence of what a mirror has copied, digest.
 func (m *Machine) appendHead(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, m.applied)
 	dst = binary.AppendVarint(dst, m.clock)
@@ -110,6 +115,8 @@ func (m *Machine) appendHead(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, m.dedup.next)
 	dst = binary.AppendUvarint(dst, m.consumers.lastID)
 	dst = binary.AppendUvarint(dst, uint64(len(m.consumers.byID)))
+	dst = binary.AppendUvarint(dst, m.copied.Incarnation)
+	dst = binary.AppendUvarint(dst, m.copied.Through)
 	return binary.LittleEndian.AppendUint64(dst, m.Digest())
 }
 

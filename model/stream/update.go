@@ -24,6 +24,9 @@ func (m *Machine) putStream(c *command.Command) {
 	// What is out of the old window stays forgotten when the new one is longer.
 	m.dedup.forget(m.clock, int64(m.config.DuplicateWindow), DedupEntriesMax)
 	m.setConfig(config, c.Version)
+	if config.Mirror == nil {
+		m.copied = Copied{}
+	}
 	if resubjected {
 		m.subjectsChanged()
 	}

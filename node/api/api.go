@@ -29,6 +29,8 @@ type State interface {
 	// Activity says how many pull requests wait at a consumer and whether the deliver subject of a push consumer has
 	// interest.
 	Activity(group, consumer uint64) (waiting int, bound bool)
+	// Mirror says how the stream of the group does as a mirror; nil when it is none.
+	Mirror(group uint64) *jsapi.StreamSourceInfo
 	// Limits are the limits of the account; false when JetStream is not enabled for it.
 	Limits(account string) (*jsapi.Limits, bool)
 }

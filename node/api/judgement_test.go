@@ -43,6 +43,10 @@ var streamValues = values{
 	"consumer_limits":         {nil, nil, map[string]any{"inactive_threshold": 5_000_000_000, "max_ack_pending": 7}},
 	"metadata":                {nil, nil, map[string]string{"a": "b"}, map[string]string{"_nats.req.level": "9", "_nats.ver": "1"}},
 	"pedantic":                {nil, nil, nil, true},
+	"mirror_direct":           {nil, nil, nil, true},
+	"mirror": {nil, nil, nil, nil, map[string]any{"name": "ORIGIN"}, map[string]any{"name": "NONE"}, map[string]any{"name": "MIRROR"},
+		map[string]any{"name": "ORIGIN", "filter_subject": "a.1"}, map[string]any{"name": "ORIGIN", "filter_subject": "a..b"},
+		map[string]any{"name": "a.b"}},
 }
 
 var consumerValues = values{
@@ -108,6 +112,15 @@ func judge(t *rapid.T, ref *reference, w *world, tail string, request any) {
 // created again, changed. Both have to give the same answers, so the same verdicts, texts and defaults.
 func TestRandomConfigurationsAreJudgedAlike(t *testing.T) {
 	ref, w := startReference(t), newWorld()
+	for tail, create := range map[string]string{ // order-free: a mirror may be created before its origin
+		"STREAM.CREATE.ORIGIN": `{"name":"ORIGIN","subjects":["origin"],"storage":"memory","max_msg_size":20,"allow_direct":true}`,
+		"STREAM.CREATE.MIRROR": `{"name":"MIRROR","mirror":{"name":"NOBODY"},"storage":"memory"}`,
+	} {
+		w.request(tail, nil, create)
+		if _, err := ref.nc.Request("$JS.API."+tail, []byte(create), timeout); err != nil {
+			t.Fatal(err)
+		}
+	}
 	count := 0
 	rapid.Check(t, func(t *rapid.T) {
 		// Fresh names and memory: the reference server cannot always create files where it has just deleted some.
@@ -116,6 +129,10 @@ func TestRandomConfigurationsAreJudgedAlike(t *testing.T) {
 		first := streamValues.draw(t, map[string]any{"name": name, "storage": "memory"})
 		second := streamValues.draw(t, map[string]any{"name": name, "storage": "memory"})
 		delete(second, "first_seq") // only the one at creation counts
+		if first["mirror"] != nil && rapid.IntRange(0, 2).Draw(t, "promote") > 0 {
+			delete(first, "subjects")
+			second["mirror"] = rapid.SampledFrom([]any{nil, first["mirror"]}).Draw(t, "mirror later")
+		}
 		judge(t, ref, w, "STREAM.CREATE."+name, first)
 		judge(t, ref, w, "STREAM.CREATE."+name, first)
 		judge(t, ref, w, "STREAM.CREATE."+name, second)

@@ -113,6 +113,8 @@ var variable = []struct {
 	{regexp.MustCompile(`"name":"[0-9A-Za-z]{8}"`), `"name":"RANDOM"`},
 	{regexp.MustCompile(`"api":\{[^}]*\}`), `"api":{}`},
 	{regexp.MustCompile(`"num_waiting":0,`), ``},
+	// How far a mirror is: the reference begins to copy in the background, and nothing copies in a world.
+	{regexp.MustCompile(`"mirror":\{"name":"[^"]*","lag":[^{}]*(\{[^{}]*\}[^{}]*)?\}`), `"mirror":{}`},
 }
 
 func comparable(text []byte) string {

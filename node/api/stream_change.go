@@ -28,7 +28,7 @@ func (c *call) streamCreate(body []byte) {
 		c.refuse(err)
 		return
 	}
-	if err := config.Normalize(c.limits, request.Pedantic); err != nil {
+	if err := c.normalize(&request); err != nil {
 		c.refuse(err)
 		return
 	}
@@ -39,6 +39,13 @@ func (c *call) streamCreate(body []byte) {
 			return
 		}
 		c.created(r.Group, r.Flag)
+	})
+}
+
+// normalize checks what can be known of a configuration before the catalog decides, and fills in its defaults.
+func (c *call) normalize(request *jsapi.StreamConfigRequest) *jsapi.Error {
+	return request.NormalizeAmong(c.limits, request.Pedantic, func(config *jsapi.StreamConfig) *jsapi.Error {
+		return c.backend.Catalog().CheckOrigin(c.account, config, request.Pedantic)
 	})
 }
 
@@ -72,7 +79,7 @@ func (c *call) streamUpdate(body []byte) {
 		return
 	}
 	config := &request.StreamConfig
-	err := config.Normalize(c.limits, request.Pedantic)
+	err := c.normalize(&request)
 	unplaceable := jsapi.CodeStreamReplicasNotSupported.Is(err) // this one is reported after a missing stream
 	switch {
 	case err != nil && !unplaceable:

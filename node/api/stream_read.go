@@ -18,8 +18,23 @@ func (a *API) describe(entry *meta.Stream, s Stream) *jsapi.StreamInfo {
 		State:     s.State(),
 		Domain:    a.config.Domain,
 		Cluster:   a.members(entry.Group),
+		Mirror:    a.backend.Mirror(entry.Group),
 		TimeStamp: jsapi.Time(a.backend.Now()),
 	}
+}
+
+// alternates are the stream and its mirrors, if it has any, in a cluster. Which cluster suits a client best does not matter as
+// long as there is one.
+func (a *API) alternates(entry *meta.Stream) []jsapi.StreamAlternate {
+	mirrors := a.backend.Catalog().Mirrors(entry.Account, entry.Name)
+	if !a.clustered() || len(mirrors) == 0 {
+		return nil
+	}
+	list := []jsapi.StreamAlternate{{Name: entry.Name, Domain: a.config.Domain, Cluster: a.config.Cluster}}
+	for _, mirror := range mirrors {
+		list = append(list, jsapi.StreamAlternate{Name: mirror.Name, Domain: a.config.Domain, Cluster: a.config.Cluster})
+	}
+	return list
 }
 
 // members describes the group of a stream to clients.
@@ -39,6 +54,7 @@ func (c *call) streamInfo(body []byte) {
 	c.withStream(func(entry *meta.Stream, s Stream) {
 		response := jsapi.StreamInfoResponse{Response: c.response(), StreamInfo: c.api.describe(entry, s)}
 		response.Config = response.Config.Shown()
+		response.Alternates = c.api.alternates(entry)
 		if request.DeletedDetails {
 			response.State.Deleted = s.Deleted(deletedMax)
 		}

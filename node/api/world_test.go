@@ -58,6 +58,13 @@ func (w *world) Stream(group uint64) (Stream, bool) {
 
 func (w *world) Activity(uint64, uint64) (int, bool) { return 0, w.bound }
 
+func (w *world) Mirror(group uint64) *jsapi.StreamSourceInfo {
+	if config := w.streams[group].Config(); config.Mirror != nil {
+		return &jsapi.StreamSourceInfo{Name: config.Mirror.Name, Active: -1}
+	}
+	return nil
+}
+
 func (w *world) Limits(string) (*jsapi.Limits, bool) { return &w.limits, true }
 
 func (w *world) later(f func()) {

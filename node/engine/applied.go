@@ -26,13 +26,16 @@ func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effe
 		}
 		return
 	}
+	stored, changed := false, false
 	for i := range effects.Effects {
 		f := &effects.Effects[i]
 		switch f.Kind {
 		case effect.Store:
+			stored = true
 			g.index.Append(msgstore.Msg{Seq: f.Seq, Time: f.Time, Subject: f.Subject, Header: f.Header, Payload: f.Payload})
 			e.touch(g)
 		case effect.Forget:
+			changed = true
 			if f.Flag {
 				e.erase(g, f.Seq, f.N)
 			}
@@ -43,10 +46,18 @@ func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effe
 				e.answer(g, batch, f)
 			}
 		case effect.StreamUpdated:
+			changed = true
 			e.capture(g)
+			e.leadMirror(g)
 		default:
 			e.deliverable(g, batch != nil, f)
 		}
+	}
+	if stored && len(g.questions) > 0 {
+		e.copiesCameUp(g)
+	}
+	if changed {
+		e.mirrorChanged(g)
 	}
 	e.noteDigest(g)
 	if batch != nil {
@@ -129,6 +140,7 @@ func (e *Engine) served(g *group) {
 		e.endMemoryConsumers(g)
 	}
 	e.desk.StreamLed(e.now.Mono, uint64(g.id))
+	e.leadMirror(g)
 }
 
 // lostLead tells who waits at this server that it leads the group no more.
@@ -144,6 +156,8 @@ func (e *Engine) lostLead(g *group) {
 		g.leader = 0
 	}
 	if g.id != metaGroup {
+		e.leaveMirror(g)
+		e.endQuestions(g)
 		e.desk.StreamLost(e.now.Mono, uint64(g.id))
 	}
 }

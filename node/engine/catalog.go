@@ -312,6 +312,7 @@ func (e *Engine) groupChanged(f *effect.Effect) {
 	case f.Kind == effect.GroupCreated:
 		e.openStream(entry)
 		e.born(e.groups[wal.GroupID(f.Group)])
+		e.mirrorsOfNew(entry.Account, entry.Name)
 	case f.Kind == effect.GroupUpdated:
 		g.entry = entry
 		e.followCatalog(g)
@@ -418,6 +419,8 @@ func (e *Engine) endStream(g *group) {
 		delete(e.byName, key)
 	}
 	e.release(g)
+	e.leaveMirror(g)
+	e.endQuestions(g)
 	if g.replica != nil {
 		e.desk.StreamDeleted(e.now.Mono, uint64(g.id)) // while the group can still be sent for
 	}

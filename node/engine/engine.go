@@ -83,6 +83,8 @@ type Engine struct {
 	watching
 	ticking
 	committing
+	mirroring
+	copying
 }
 
 // New starts an engine on what storage recovered. What it asks for at once is in out; it serves streams once the
@@ -117,7 +119,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 			peerOf: map[event.ServerID]*peer{}, early: map[wal.GroupID]lead{}, registering: map[uint64]int64{},
 			origins: map[origin]event.ServerID{}, heardOf: map[event.ServerID]int64{},
 		},
-		inquiring: newInquiring(),
+		inquiring: newInquiring(), mirroring: newMirroring(config.Boot),
 	}
 	e.leaderFound = e.leaderKnown
 	e.openAccounts()
@@ -279,6 +281,7 @@ func (e *Engine) settle() {
 	e.unsettled = false
 	for range settleMax {
 		e.watchInterest()
+		e.answerQuestions()
 		e.desk.Flush(e.now.Mono)
 		e.deliverEarly()
 		if !e.flushGroups() {

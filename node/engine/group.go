@@ -51,6 +51,9 @@ type group struct {
 	moved        bool  // blocks were copied and no checkpoint knows yet
 	firstUnsaved int64 // Engine.logBytes at the first entry that no checkpoint covers; 0: none
 
+	mirror    *mirror     // what is known of a mirror that is led here; nil for others
+	questions []*question // of mirrors, which wait for something new in the stream
+
 	captures  []*route.Sub // the stream's subscriptions to its subjects
 	started   bool         // the group has served since the start of the process
 	following uint64       // the configuration version that is proposed to the stream

@@ -109,6 +109,7 @@ func (e *Engine) peerDown(id event.ServerID) {
 	e.remember(p)
 	e.interestPeerDown(id)
 	e.asksLost(id)
+	e.copiesLost(id)
 	e.forgetLeader(id)
 }
 
@@ -192,6 +193,11 @@ func (e *Engine) take(p *peer, f *peerwire.Frame) error {
 	case peerwire.Msg:
 		e.passed(p.id, f)
 		e.routedMsg(f)
+	case peerwire.Follow:
+		return e.questioned(p.id, f)
+	case peerwire.Copies:
+		e.passed(p.id, f)
+		e.answeredCopies(p.id, f)
 	case peerwire.Taken:
 		return e.takenFrame(p.id, f)
 	case peerwire.Publish:

@@ -34,6 +34,7 @@ const (
 	askTimer
 	commitTimer
 	gatherTimer
+	copyTimer
 )
 
 // Before orders by time; what comes at one time has an order of its own, so that runs can be repeated.
@@ -101,6 +102,8 @@ func (e *Engine) fire() {
 			if g := e.groups[wal.GroupID(t.owner)]; g != nil {
 				e.gathered(g, t.at)
 			}
+		case copyTimer:
+			e.copyTimerFired(t)
 		case commitTimer:
 			e.releaseCommits()
 		case unreadableTimer:

@@ -257,7 +257,7 @@ func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor
 	}
 	s := monitor.Stream{Led: g.leads(), Info: jsapi.StreamInfo{
 		Config: *g.stream.Config(), Created: jsapi.Time(g.entry.Created), State: state, TimeStamp: jsapi.Time(e.wall),
-		Cluster: e.members(g.id),
+		Cluster: e.members(g.id), Mirror: e.showMirror(g),
 	}}
 	if e.clustered() {
 		s.Behind, s.RaftGroup = e.behind(g), groupName(g.id, g.entry)

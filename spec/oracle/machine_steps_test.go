@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"weir/model/command"
 	"weir/model/jsapi"
+	"weir/spec/oracle"
 )
 
 // oneOf draws one of the values; the first is the simplest.
@@ -32,6 +34,9 @@ func drawConfig(t *rapid.T) *jsapi.StreamConfig {
 		DenyDelete:        oneOf(t, "deny_delete", false, false, false, true),
 		FirstSeq:          oneOf[uint64](t, "first_seq", 0, 0, 50, 1000, 65500),
 	}
+	if oneOf(t, "mirror", false, false, false, true) {
+		c.Mirror, c.Subjects, c.FirstSeq, c.DuplicateWindow = &jsapi.StreamSource{Name: "O"}, nil, 0, 0
+	}
 	if !c.AllowRollup {
 		c.DenyPurge = oneOf(t, "deny_purge", false, false, true)
 	}
@@ -47,6 +52,9 @@ func (r *machineRun) step() {
 		"publish": r.publish, "delete": r.delete, "purge": r.purge, "update": r.update, "tick": r.tick,
 		"consumer": r.putConsumer, "delete consumer": r.deleteConsumer, "deliver": r.deliver, "ack": r.ack,
 		"flush": r.pass, "bulk": r.bulk, "checkpoint": func() { r.flush(); r.checkpoint() }, "restart": func() { r.flush(); r.restart() },
+	}
+	if r.config.Mirror != nil {
+		steps["publish"] = r.copy
 	}
 	name := oneOf(r.t, "step", "publish", "publish", "publish", "publish", "publish", "deliver", "deliver", "deliver", "ack", "ack",
 		"ack", "flush", "flush", "tick", "consumer", "consumer", "delete", "purge", "update", "delete consumer", "checkpoint", "restart", "bulk")
@@ -116,9 +124,44 @@ func (r *machineRun) publish() {
 		fmt.Sprintf("publish %s %q %d", subject, header, len(payload)), text(err, "seq %d duplicate %v", ack.Seq, ack.Duplicate))
 }
 
+// copy has a mirror copy: most often what comes next, sometimes what was copied, what is not next, or another stream.
+func (r *machineRun) copy() {
+	has := r.oracle.Copied
+	if has.Incarnation == 0 || oneOf(r.t, "another", false, false, false, false, false, false, false, true) {
+		next, before := has.Incarnation+uint64(rapid.IntRange(0, 1).Draw(r.t, "next")), has.Incarnation
+		if oneOf(r.t, "stale", false, false, false, true) {
+			before = uint64(rapid.IntRange(0, 2).Draw(r.t, "before"))
+		}
+		after := oneOf[uint64](r.t, "after", 0, 0, 3, has.Through+1, 500)
+		r.do(command.Command{Kind: command.Follow, Version: next, Keep: before, StreamSeq: after},
+			fmt.Sprintf("follow %d after %d behind %d", next, before, after), text(r.oracle.Follow(next, before, after), ""))
+		return
+	}
+	incarnation := has.Incarnation + oneOf[uint64](r.t, "other", 0, 0, 0, 0, 0, 0, 0, 1)
+	from := has.Through - min(has.Through, oneOf[uint64](r.t, "again", 0, 0, 0, 0, 0, 0, 1))
+	m := oracle.Message{
+		Seq: from + oneOf[uint64](r.t, "gap", 1, 1, 1, 1, 2, 3, 40, 0), Subject: r.drawSubject(), Header: r.drawHeader(),
+		Payload: string(make([]byte, oneOf(r.t, "size", 0, 1, 10, 40, 80))),
+		Time:    r.now + int64(oneOf(r.t, "written", -time.Hour, -time.Second, 0, time.Second)),
+	}
+	if strings.HasPrefix(m.Header, "NATS/1.0 ") {
+		m.Header = "" // nothing is stored with a status
+	}
+	if oneOf(r.t, "nothing", false, false, false, false, false, false, true) {
+		m = oracle.Message{Seq: m.Seq}
+	}
+	r.do(command.Command{
+		Kind: command.Copy, Version: incarnation, From: from, StreamSeq: m.Seq, Time: m.Time, Subject: []byte(m.Subject),
+		Header: []byte(m.Header), Payload: []byte(m.Payload),
+	}, fmt.Sprintf("copy %d of %d behind %d: %s %q", m.Seq, incarnation, from, m.Subject, m.Header), text(r.oracle.Copy(incarnation, from, m), ""))
+}
+
 // bulk publishes enough to cross the borders of sections.
 func (r *machineRun) bulk() {
 	r.flush()
+	if r.config.Mirror != nil {
+		return
+	}
 	for i := range 50 {
 		subject := fmt.Sprintf("S.bulk.%d", i%7)
 		ack, err := r.oracle.Publish(r.now, subject, "", "")
@@ -158,11 +201,19 @@ func (r *machineRun) update() {
 	next.MaxMsgsPerSubject, next.Discard, next.DiscardNewPerSubject = fresh.MaxMsgsPerSubject, fresh.Discard, false
 	next.AllowRollup, next.DenyPurge, next.DenyDelete = fresh.AllowRollup, fresh.DenyPurge, fresh.DenyDelete
 	next.DuplicateWindow = fresh.DuplicateWindow
+	if next.Mirror != nil {
+		next.DuplicateWindow = 0
+		if oneOf(r.t, "promote", false, false, false, false, true) {
+			next.Mirror, next.Subjects = nil, []string{"S.>"}
+		}
+	}
 	if err := next.Normalize(&limits, false); err != nil {
 		return
 	}
 	// A window that grows could find ids again that were out of it: whether they are still known is not promised.
-	next.DuplicateWindow = min(next.DuplicateWindow, r.config.DuplicateWindow)
+	if r.config.Mirror == nil {
+		next.DuplicateWindow = min(next.DuplicateWindow, r.config.DuplicateWindow)
+	}
 	r.config = next
 	r.version++
 	r.oracle.Update(next)

@@ -247,6 +247,9 @@ func (r *machineRun) compareState() {
 	r.compare("state",
 		fmt.Sprint(s.Msgs, s.Bytes, s.FirstSeq, s.LastSeq, int64(s.FirstTime), int64(s.LastTime), s.NumSubjects, s.NumDeleted, perSubject, m.Deleted(1000)),
 		fmt.Sprint(len(o.Messages), o.Bytes(), o.First, o.Last, first, o.LastTime, len(o.PerSubject("")), len(deleted), o.PerSubject(""), deleted))
+	if has := m.Copied(); has.Incarnation != o.Copied.Incarnation || has.Through != o.Copied.Through {
+		r.fail("copied %+v, oracle has %+v", has, o.Copied)
+	}
 	bodies := map[uint64]string{}
 	for _, msg := range o.Messages {
 		bodies[msg.Seq] = fmt.Sprintf("%s %q %q", msg.Subject, msg.Header, msg.Payload)

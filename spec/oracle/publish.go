@@ -19,7 +19,7 @@ type PubAck struct {
 func (s *Stream) Publish(now int64, subject, header, payload string) (PubAck, *jsapi.Error) {
 	header = withoutStatus(header)
 	fields := parseFields(header)
-	m := Message{Seq: s.Last + 1, Time: now, Subject: subject, Header: header, Payload: payload}
+	m := Message{Seq: s.Last + 1, Time: max(now, s.LastTime), Subject: subject, Header: header, Payload: payload}
 	if err := s.checkForm(m, fields); err != nil {
 		return PubAck{}, err
 	}
@@ -37,22 +37,27 @@ func (s *Stream) Publish(now int64, subject, header, payload string) (PubAck, *j
 	if err := s.checkStore(m, fields); err != nil {
 		return PubAck{}, err
 	}
-	s.Messages = append(s.Messages, m)
-	s.Last, s.LastTime, s.lastID = m.Seq, now, id
-	if len(s.Messages) == 1 {
-		s.First = m.Seq
-	}
 	if id != "" && s.Config.DuplicateWindow > 0 {
 		s.seen = append(s.seen, seenID{id, m.Seq, now})
+	}
+	s.keep(m, fields)
+	return PubAck{Seq: m.Seq}, nil
+}
+
+// keep stores a message that passed every check.
+func (s *Stream) keep(m Message, fields map[string]string) {
+	s.Messages = append(s.Messages, m)
+	s.Last, s.LastTime, s.lastID = m.Seq, m.Time, fields["Nats-Msg-Id"]
+	if len(s.Messages) == 1 {
+		s.First = m.Seq
 	}
 	s.enforceLimits()
 	switch strings.ToLower(fields["Nats-Rollup"]) {
 	case "sub":
-		s.remove(func(old Message) bool { return old.Subject == subject && old.Seq < m.Seq })
+		s.remove(func(old Message) bool { return old.Subject == m.Subject && old.Seq < m.Seq })
 	case "all":
 		s.removeBelow(m.Seq)
 	}
-	return PubAck{Seq: m.Seq}, nil
 }
 
 // checkForm makes the checks that do not depend on what the stream holds.
@@ -125,8 +130,7 @@ func (s *Stream) checkExpected(m Message, fields map[string]string) *jsapi.Error
 	}
 }
 
-// checkStore makes the checks of a message that is no duplicate: last message id, rollup, and the limits of a stream
-// that discards new messages.
+// checkStore makes the checks of a message that is no duplicate: last message id, rollup, and the room that there is.
 func (s *Stream) checkStore(m Message, fields map[string]string) *jsapi.Error {
 	if want := fields["Nats-Expected-Last-Msg-Id"]; want != "" && want != s.lastID {
 		return jsapi.CodeStreamWrongLastMsgID.With(s.lastID)
@@ -142,6 +146,11 @@ func (s *Stream) checkStore(m Message, fields map[string]string) *jsapi.Error {
 	if ttl := fields["Nats-TTL"]; ttl != "" && (ttl == "0" || strings.Trim(ttl, "0") != "") {
 		return jsapi.CodeMessageTTLInvalid.Err()
 	}
+	return s.checkRoom(m, fields)
+}
+
+// checkRoom refuses what a stream that discards new messages has no room for.
+func (s *Stream) checkRoom(m Message, fields map[string]string) *jsapi.Error {
 	if s.Config.Discard != jsapi.DiscardNew {
 		return nil
 	}

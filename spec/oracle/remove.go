@@ -96,6 +96,9 @@ func (s *Stream) Purge(filter string, seq, keep uint64) (removed uint64, err *js
 // Update changes the configuration and enforces lowered limits.
 func (s *Stream) Update(config *jsapi.StreamConfig) {
 	s.Config = config
+	if config.Mirror == nil {
+		s.Copied = Copied{}
+	}
 	s.enforceLimits()
 }
 

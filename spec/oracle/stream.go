@@ -31,6 +31,8 @@ type Stream struct {
 	First, Last uint64
 	// LastTime is the time of the message that had the last sequence, 0 before the first.
 	LastTime int64
+	// Copied is what a mirror has.
+	Copied Copied
 	// Consumers are in order of creation.
 	Consumers []*Consumer
 

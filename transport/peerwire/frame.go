@@ -90,11 +90,20 @@ const (
 	// Propose is a command for the catalog, to the server that leads it; nobody waits for what becomes of it: Payload.
 	Propose Kind = 19
 
-	// Taken says how much of what came in frames of kinds Msg, Publish and Request since the session began has been dealt
-	// with: Count (bytes, as MsgCost counts them).
+	// Taken says how much of what came in frames of kinds Msg, Publish, Request and Copies since the session began has been
+	// dealt with: Count (bytes, as MsgCost counts them).
 	Taken Kind = 20
 
-	kindMax = Taken
+	// Follow asks the leader of a stream for what comes after a sequence, for a mirror of it: Token, Group (the stream's),
+	// Offset (the sequence), Subject (a filter, or empty), Flag (answer now; otherwise when there is something), Payload
+	// (node/engine encodes the rest).
+	Follow Kind = 21
+	// Copies answers a Follow: Token, Flag (false: ask another server, or this one later), Text (why there is no answer), Group
+	// (the incarnation of the stream), Offset (the sequence up to which the answer has all), Count (messages behind that),
+	// Payload (messages, as commands of a batch).
+	Copies Kind = 22
+
+	kindMax = Copies
 
 	// Known tells of another server: Token (its id), Subject (its address); without any it says no more than that the
 	// sender is there. It is spoken between the edges, which look for servers to connect to; engines never see it.

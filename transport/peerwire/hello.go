@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of the protocol. Servers of different versions refuse each other.
-const Version = 1
+const Version = 2
 
 // HelloBytesMax bounds the introduction of a server, which is read before the other side is trusted.
 const HelloBytesMax = 64 << 10
