@@ -10,6 +10,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/crypto/bcrypt"
 
@@ -42,6 +43,16 @@ type User struct {
 	Account string
 	// Permissions are the user's own; nil means the defaults.
 	Permissions *Permissions
+	// Ways are the names of the ways in which the user may connect; empty means all.
+	Ways []string
+}
+
+// Override is who may connect in one way, in place of what Config says of tokens and of clients without credentials.
+type Override struct {
+	// User and Password are the one pair that may connect, Token is the one token; empty: there is none.
+	User, Password, Token string
+	// NoAuthUser is the name of the user that clients without credentials become; empty refuses them.
+	NoAuthUser string
 }
 
 // Config is the authorization of a server. The zero value lets everybody do everything.
@@ -56,15 +67,25 @@ type Config struct {
 	DefaultPermissions *Permissions
 	// MapCertificates finds users by their certificates alone.
 	MapCertificates bool
+	// WebSockets, when it is not nil, is about clients that connect by WebSocket. MapWebSockets is MapCertificates for them.
+	WebSockets    *Override
+	MapWebSockets bool
 }
 
 // Authenticator decides who clients are. It is not safe for concurrent use.
 type Authenticator struct {
-	users     map[string]*account
+	users  map[string]*account
+	byCert []distinguished // users whose names are distinguished names, sorted; nil unless certificates are mapped
+	doors  [WebSocket + 1]door
+}
+
+// door is what differs from way to way.
+type door struct {
 	token     *account
-	anonymous *Identity
+	only      *account // the one user of an override; nil: all users
+	onlyName  string
+	anonymous *account // who a client without credentials becomes; nil refuses it
 	required  bool
-	byCert    []distinguished // users whose names are distinguished names, sorted; nil unless certificates are mapped
 	maps      bool
 }
 
@@ -72,7 +93,11 @@ type Authenticator struct {
 type account struct {
 	secret   secret
 	identity Identity
+	ways     []string // empty: all
 }
+
+// mayUse reports whether it may connect in a way.
+func (a *account) mayUse(w Way) bool { return len(a.ways) == 0 || slices.Contains(a.ways, w.String()) }
 
 // New checks the configuration and returns its authenticator.
 func New(config Config) (*Authenticator, error) {
@@ -92,69 +117,117 @@ func New(config Config) (*Authenticator, error) {
 		if identity.Permissions == nil {
 			identity.Permissions = config.DefaultPermissions
 		}
-		a.users[user.Name] = &account{secret: newSecret(user.Password), identity: identity}
+		a.users[user.Name] = &account{secret: newSecret(user.Password), identity: identity, ways: user.Ways}
 	}
+	standard := &a.doors[Standard]
 	if config.Token != "" {
 		if len(config.Users) > 0 {
 			//lint:ignore ST1005 The text is known to operators.
 			return nil, errors.New("Cannot have a user/pass and token")
 		}
-		identity := Identity{User: redacted, Account: GlobalAccount, Permissions: config.DefaultPermissions}
-		a.token = &account{secret: newSecret(config.Token), identity: identity}
+		standard.token = tokenAccount(config.Token, config.DefaultPermissions)
 	}
-	a.required = len(config.Users) > 0 || a.token != nil
-	if a.maps = config.MapCertificates; a.maps {
+	standard.required = len(config.Users) > 0 || standard.token != nil
+	if config.MapCertificates || config.MapWebSockets {
 		a.byCert = distinguish(a.users)
 	}
-	if !a.required {
-		a.anonymous = &Identity{Account: GlobalAccount, Permissions: config.DefaultPermissions}
+	if !standard.required {
+		standard.anonymous = &account{identity: Identity{Account: GlobalAccount, Permissions: config.DefaultPermissions}}
 	}
-	if config.NoAuthUser != "" {
-		user := a.users[config.NoAuthUser]
-		if user == nil {
-			return nil, fmt.Errorf("no_auth_user: %q not present as user in authorization block", config.NoAuthUser)
+	if err := a.setAnonymous(standard, config.NoAuthUser); err != nil {
+		return nil, err
+	}
+	web := &a.doors[WebSocket]
+	*web = *standard
+	standard.maps, web.maps = config.MapCertificates, config.MapWebSockets
+	if o := config.WebSockets; o != nil {
+		if err := a.override(web, o, config.DefaultPermissions); err != nil {
+			return nil, err
 		}
-		a.anonymous = &user.identity
 	}
 	return a, nil
 }
 
-// Secured reports whether users or a token are configured, so that clients are expected to say who they are.
-func (a *Authenticator) Secured() bool { return a.required }
-
-// Required reports whether a client has to send credentials before anything else.
-func (a *Authenticator) Required() bool { return a.anonymous == nil }
-
-// Anonymous returns who a client is that has sent no credentials; false when it has to.
-func (a *Authenticator) Anonymous() (Identity, bool) {
-	if a.anonymous == nil {
-		return Identity{}, false
-	}
-	return *a.anonymous, true
+func tokenAccount(token string, permissions *Permissions) *account {
+	return &account{secret: newSecret(token), identity: Identity{User: redacted, Account: GlobalAccount, Permissions: permissions}}
 }
 
-// Authenticate decides by the credentials in CONNECT, or by the certificate that the client proved to hold, nil without
-// one, who the client is; false refuses it. Credentials that no configuration asks for are ignored.
-func (a *Authenticator) Authenticate(c *wire.Connect, held *Certificate) (Identity, bool) {
+// setAnonymous has clients without credentials become a user; without a name it changes nothing.
+func (a *Authenticator) setAnonymous(d *door, name string) error {
+	if name == "" {
+		return nil
+	}
+	user := a.users[name]
+	if user == nil {
+		return fmt.Errorf("no_auth_user: %q not present as user in authorization block", name)
+	}
+	d.anonymous = user
+	return nil
+}
+
+// override changes who may come by one way.
+func (a *Authenticator) override(d *door, o *Override, permissions *Permissions) error {
+	d.token, d.anonymous, d.required = nil, nil, true
+	switch {
+	case o.Token != "":
+		d.token = tokenAccount(o.Token, permissions)
+	case o.User != "":
+		identity := Identity{User: o.User, Account: GlobalAccount, Permissions: permissions}
+		d.only, d.onlyName = &account{secret: newSecret(o.Password), identity: identity}, o.User
+	}
+	return a.setAnonymous(d, o.NoAuthUser)
+}
+
+// Secured reports whether users or a token are configured for a way, so that clients are expected to say who they are.
+func (a *Authenticator) Secured(w Way) bool { return a.doors[w].required }
+
+// Required reports whether a client has to send credentials before anything else.
+func (a *Authenticator) Required(w Way) bool {
+	_, anonymous := a.Anonymous(w)
+	return !anonymous
+}
+
+// Anonymous returns who a client is that has sent no credentials; false when it has to.
+func (a *Authenticator) Anonymous(w Way) (Identity, bool) {
+	user := a.doors[w].anonymous
+	if user == nil || !user.mayUse(w) {
+		return Identity{}, false
+	}
+	return user.identity, true
+}
+
+// Authenticate decides by the credentials in CONNECT, or by what the client proved, who the client is; false refuses it.
+// Credentials that no configuration asks for are ignored.
+func (a *Authenticator) Authenticate(c *wire.Connect, p *Proof) (Identity, bool) {
+	d := &a.doors[p.Way]
 	bare := c.User == "" && c.Password == "" && c.Token == "" && c.Nkey == ""
-	if !a.required || (bare && a.anonymous != nil) {
-		return a.Anonymous()
+	if !d.required || (bare && d.anonymous != nil) {
+		return a.Anonymous(p.Way)
 	}
-	if a.maps && a.token == nil {
-		user := a.holder(held)
-		if user == nil {
-			return Identity{}, false
-		}
-		return user.identity, true
+	user := a.user(d, c, p)
+	if user == nil || !user.mayUse(p.Way) {
+		return Identity{}, false
 	}
-	proof, given := a.token, c.Token
-	if proof == nil {
+	return user.identity, true
+}
+
+// user finds the user that a client proves to be; nil for none.
+func (a *Authenticator) user(d *door, c *wire.Connect, p *Proof) *account {
+	if d.maps && d.token == nil {
+		return a.holder(p.Certificate)
+	}
+	proof, given := d.token, c.Token
+	switch {
+	case proof != nil:
+	case d.only != nil && c.User == d.onlyName:
+		proof, given = d.only, c.Password
+	case d.only == nil:
 		proof, given = a.users[c.User], c.Password
 	}
 	if proof == nil || !proof.secret.matches(given) {
-		return Identity{}, false
+		return nil
 	}
-	return proof.identity, true
+	return proof
 }
 
 // secret is a password or token, or its bcrypt hash.

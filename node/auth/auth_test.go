@@ -60,7 +60,7 @@ func TestCredentialsDecideWhoAClientIs(t *testing.T) {
 	for _, c := range cases {
 		a := mustNew(t, c.config)
 		for range 2 { // The second time may be answered from the sum of the first.
-			identity, ok := a.Authenticate(&c.connect, nil)
+			identity, ok := a.Authenticate(&c.connect, &Proof{})
 			if ok == c.refused || identity.User != c.user || identity.Account != c.account {
 				t.Errorf("%s: %+v, accepted %v", c.name, identity, ok)
 			}
@@ -71,7 +71,7 @@ func TestCredentialsDecideWhoAClientIs(t *testing.T) {
 func TestRememberedPasswordDoesNotOpenToAnother(t *testing.T) {
 	a := mustNew(t, Config{Users: []User{{Name: "b", Password: hash(t, "pb")}}})
 	for _, password := range []string{"pb", "x", "pb", ""} {
-		if _, ok := a.Authenticate(&wire.Connect{User: "b", Password: password}, nil); ok != (password == "pb") {
+		if _, ok := a.Authenticate(&wire.Connect{User: "b", Password: password}, &Proof{}); ok != (password == "pb") {
 			t.Errorf("password %q: accepted %v", password, ok)
 		}
 	}
@@ -85,8 +85,8 @@ func TestRequiredUnlessAnonymousClientsAreSomebody(t *testing.T) {
 	} {
 		for _, config := range configs {
 			a := mustNew(t, config)
-			if _, anonymous := a.Anonymous(); a.Required() != want || anonymous == want {
-				t.Errorf("%+v: required %v, anonymous %v", config, a.Required(), anonymous)
+			if _, anonymous := a.Anonymous(Standard); a.Required(Standard) != want || anonymous == want {
+				t.Errorf("%+v: required %v, anonymous %v", config, a.Required(Standard), anonymous)
 			}
 		}
 	}
@@ -108,8 +108,8 @@ func TestContradictionsAreRefused(t *testing.T) {
 func TestDefaultPermissionsApplyToUsersWithoutTheirOwn(t *testing.T) {
 	own, defaults := &Permissions{}, &Permissions{}
 	a := mustNew(t, Config{Users: []User{{Name: "a", Permissions: own}, {Name: "b"}}, DefaultPermissions: defaults})
-	first, _ := a.Authenticate(&wire.Connect{User: "a"}, nil)
-	second, _ := a.Authenticate(&wire.Connect{User: "b"}, nil)
+	first, _ := a.Authenticate(&wire.Connect{User: "a"}, &Proof{})
+	second, _ := a.Authenticate(&wire.Connect{User: "b"}, &Proof{})
 	if first.Permissions != own || second.Permissions != defaults {
 		t.Error("permissions are mixed up")
 	}

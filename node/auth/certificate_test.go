@@ -67,7 +67,7 @@ func TestCertificatesNameUsers(t *testing.T) {
 		"text of the rest":   {&Certificate{Texts: []string{"x", "CN=odd"}}, "CN=odd"},
 	} {
 		// What the client says of itself means nothing.
-		identity, ok := a.Authenticate(&wire.Connect{User: "host.example.org"}, c.held)
+		identity, ok := a.Authenticate(&wire.Connect{User: "host.example.org"}, &Proof{Certificate: c.held})
 		if ok != (c.user != "") || identity.User != c.user {
 			t.Errorf("%s: got %q, %v; want %q", name, identity.User, ok, c.user)
 		}
@@ -79,7 +79,7 @@ func TestCertificatesNameUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := plain.Authenticate(&wire.Connect{}, &Certificate{Names: []string{"joe@example.org"}}); ok {
+	if _, ok := plain.Authenticate(&wire.Connect{}, &Proof{Certificate: &Certificate{Names: []string{"joe@example.org"}}}); ok {
 		t.Error("a certificate counts although certificates are not mapped")
 	}
 }

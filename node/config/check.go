@@ -36,6 +36,7 @@ func (c *Config) Check() error {
 	c.checkTLS(add)
 	c.checkAccounts(add)
 	c.checkCluster(add)
+	c.checkWebSocket(add)
 	return p.err()
 }
 

@@ -8,7 +8,6 @@ package config
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -113,6 +112,8 @@ type Config struct {
 	JetStream JetStream
 	// Cluster is about other servers.
 	Cluster Cluster
+	// WebSocket is about clients that connect by WebSocket.
+	WebSocket WebSocket
 }
 
 // JetStream is the jetstream block.
@@ -176,11 +177,6 @@ type User struct {
 	Permissions *Permissions
 	// ConnectionTypes are the ways in which the user may connect, in capitals; empty means all.
 	ConnectionTypes []string
-}
-
-// MayConnect reports whether the user may connect in one of the ways that this server has.
-func (u *User) MayConnect() bool {
-	return len(u.ConnectionTypes) == 0 || slices.Contains(u.ConnectionTypes, "STANDARD")
 }
 
 // Permissions say which subjects a user may use.
@@ -255,6 +251,7 @@ func Default() Config {
 		LameDuckGraceNanos:    int64(10 * time.Second),
 		SystemAccount:         DefaultSystemAccount,
 		Cluster:               Cluster{TimeoutNanos: int64(2 * time.Second)},
+		WebSocket:             WebSocket{HandshakeTimeoutNanos: DefaultHandshakeTimeoutNanos},
 		JetStream: JetStream{
 			MaxMemoryBytes: Dynamic,
 			MaxFileBytes:   Dynamic,

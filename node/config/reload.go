@@ -160,6 +160,8 @@ func fixed(was, next *Config) []option {
 		{name: "cluster port", was: was.Cluster.Port, next: next.Cluster.Port},
 		{name: "Routes", was: was.Cluster.Routes, next: next.Cluster.Routes, line: reloaded("cluster routes")},
 		peerTLS,
+		{name: "Websocket TLS", was: was.WebSocket.TLS, next: next.WebSocket.TLS, line: reloaded("websocket tls"), secret: true},
+		{name: "Websocket", was: restOfWeb(was), next: restOfWeb(next), secret: true},
 		{name: "Cluster", was: rest(was), next: rest(next), secret: true},
 	}
 }
@@ -174,6 +176,15 @@ func accountTraits(c *Config) (list []string) {
 		list = append(list, fmt.Sprintf("%s %v %+v", a.Name, a.JetStream != nil, j))
 	}
 	return list
+}
+
+// restOfWeb is the block of WebSockets without what can be changed.
+func restOfWeb(c *Config) WebSocket {
+	w := c.WebSocket
+	if w.TLS != nil {
+		w.TLS = &TLS{VerifyAndMap: w.TLS.VerifyAndMap}
+	}
+	return w
 }
 
 // rest is the block of the cluster without what can be changed.

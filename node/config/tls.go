@@ -82,14 +82,27 @@ func takePeerTLS(v value) *TLS {
 // takeClientTLS reads the tls block of the top level.
 func takeClientTLS(v value) *TLS {
 	t := NewTLS()
-	v.block(append(t.common(),
+	t.takeAccepting(v,
+		field{"handshake_first first immediate", func(v value) { t.takeFirst(v) }},
+		field{"connection_rate_limit", func(v value) { v.integer64(&t.RateLimit, 0, sizeMax) }})
+	return t
+}
+
+// takeWebTLS reads the tls block of WebSockets, which begin with the handshake always.
+func takeWebTLS(v value) *TLS {
+	t := NewTLS()
+	t.takeAccepting(v, unsupported("handshake_first first immediate connection_rate_limit"))
+	return t
+}
+
+// takeAccepting reads the block of a side that accepts clients, with more options than all of these have.
+func (t *TLS) takeAccepting(v value, more ...field) {
+	v.block(append(append(t.common(), more...),
 		field{"verify", func(v value) { v.truth(&t.Verify) }},
 		field{"verify_and_map", func(v value) { v.truth(&t.VerifyAndMap) }},
 		field{"cipher_suites", func(v value) { t.CipherSuites = v.names() }},
 		field{"curve_preferences", func(v value) { t.CurvePreferences = v.names() }},
 		field{"allow_insecure_cipher_suites", func(v value) { v.truth(&t.InsecureCiphers) }},
-		field{"handshake_first first immediate", func(v value) { t.takeFirst(v) }},
-		field{"connection_rate_limit", func(v value) { v.integer64(&t.RateLimit, 0, sizeMax) }},
 		// It is about servers that are dialed, and a server dials no clients.
 		field{"insecure", func(v value) { v.truth(&t.Insecure) }},
 	))
@@ -102,7 +115,6 @@ func takeClientTLS(v value) *TLS {
 	case t.KeyFile == "":
 		v.problem("missing 'key_file' in TLS configuration")
 	}
-	return t
 }
 
 // names reads a list of names, of which there has to be one.

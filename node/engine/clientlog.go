@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"weir/node/auth"
 	"weir/node/event"
 	"weir/node/session"
 	"weir/transport/wire"
@@ -30,5 +31,9 @@ func (e *Engine) logClosed(s *session.Session) {
 	if id := s.Identity(); s.Connected() && id.Account != "" {
 		who = fmt.Sprintf(" - %q", id.Account+"/user:"+id.User)
 	}
-	e.logf(level, fmt.Sprintf("%s:%d - cid:%d%s - %s", s.Address(), s.Port(), s.ID(), who, text))
+	kind := "cid"
+	if s.Way() == auth.WebSocket {
+		kind = "wid"
+	}
+	e.logf(level, fmt.Sprintf("%s:%d - %s:%d%s - %s", s.Address(), s.Port(), kind, s.ID(), who, text))
 }

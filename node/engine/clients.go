@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir/model/jsapi"
+	"weir/node/auth"
 	"weir/node/event"
 	"weir/node/route"
 	"weir/node/session"
@@ -37,7 +38,7 @@ func (e *Engine) connect(in *event.Input) {
 	}
 	c := &client{}
 	e.sessions[in.Conn] = c
-	params := session.Params{ID: in.Conn, Address: address, Port: port, Random: e.random.Uint64(), Start: in.Start}
+	params := session.Params{ID: in.Conn, Address: address, Port: port, Random: e.random.Uint64(), Start: in.Start, Way: in.Way}
 	c.session = session.New(params, &e.clientConfig, (*clientHost)(e))
 	e.counters.total++
 	if len(e.sessions) > e.config.Limits.Connections {
@@ -116,7 +117,7 @@ func (e *Engine) flushClients(out *event.Outputs) {
 
 func (e *Engine) lameDuck() {
 	e.clientConfig.Info.LameDuck = true
-	e.clientConfig.Info.ConnectURLs = e.connectURLs()
+	e.tellURLs()
 	for _, id := range e.clientIDs() {
 		e.sessions[id].session.LameDuck()
 	}
@@ -198,9 +199,13 @@ func (e *Engine) clientInfo(c *client) *jsapi.ClientInfo {
 	stats := s.Stats()
 	start := jsapi.Time(stats.StartWall)
 	connect := s.Connect()
+	kind := "nats"
+	if s.Way() == auth.WebSocket {
+		kind = "websocket"
+	}
 	return &jsapi.ClientInfo{
 		Start: &start, Host: s.Address(), ID: uint64(s.ID()), Account: s.Identity().Account, User: s.Identity().User,
 		Name: connect.Name, Lang: connect.Lang, Version: connect.Version, RTT: stats.RoundTripNanos,
-		Server: e.config.ServerName, Kind: "Client", ClientType: "nats",
+		Server: e.config.ServerName, Kind: "Client", ClientType: kind,
 	}
 }

@@ -197,7 +197,10 @@ func groupName(id wal.GroupID, entry *meta.Stream) string {
 
 // showCluster describes the cluster to monitoring.
 func (e *Engine) showCluster() *monitor.Cluster {
-	shown := &monitor.Cluster{Name: e.config.Cluster.Name, ActiveServers: 1 + len(e.peers), ClientURLs: e.clientConfig.Info.ConnectURLs}
+	shown := &monitor.Cluster{
+		Name: e.config.Cluster.Name, ActiveServers: 1 + len(e.peers),
+		ClientURLs: e.clientConfig.Info.ConnectURLs, WebURLs: e.clientConfig.WebURLs,
+	}
 	if !e.config.JetStream.Enabled {
 		return shown
 	}

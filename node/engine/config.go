@@ -28,6 +28,8 @@ type Config struct {
 	Auth *auth.Authenticator
 	// Protection is what INFO says about TLS; the edge provides it.
 	Protection event.Protection
+	// WebSockets is what clients that connect by WebSocket are told.
+	WebSockets event.Door
 	// Accounts are the accounts; empty: all clients share one, "$G". SystemAccount is the name of the system account;
 	// empty means "$SYS".
 	Accounts      []Account
@@ -72,6 +74,8 @@ type Cluster struct {
 	Expected int
 	// ClientURLs are where clients reach this server, as others are to advertise it.
 	ClientURLs []string
+	// WebURLs are where clients reach this server by WebSocket.
+	WebURLs []string
 	// Tags are the server's tags, for placement.
 	Tags []string
 	// User and Password introduce this server to others.
@@ -188,5 +192,6 @@ func (c *Config) clients() session.Config {
 		PingIntervalNanos:  c.Limits.PingIntervalNanos,
 		PingOutstandingMax: c.Limits.PingsOut,
 		SystemAccount:      c.SystemAccount,
+		WebSockets:         c.WebSockets,
 	}
 }

@@ -125,7 +125,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 	e.openAccounts()
 	e.counters.start, e.counters.pastOf = now, map[string]*monitor.Tenant{}
 	e.clientConfig = config.clients()
-	e.clientConfig.Info.ConnectURLs = e.connectURLs()
+	e.tellURLs()
 	if !config.JetStream.Enabled {
 		e.opened = true
 		return e, nil

@@ -27,8 +27,8 @@ type interests struct {
 // neighbour is another server with which there is a session.
 type neighbour struct {
 	id event.ServerID
-	// urls are where clients reach it.
-	urls []string
+	// urls are where clients reach it, webURLs where they do by WebSocket.
+	urls, webURLs []string
 	// count is how many different interests it has, over all accounts. Invariant: at most InterestMax.
 	count int
 	// overflowed says that the operator was told that it has more.
@@ -82,7 +82,9 @@ func lag(i *route.Interest) uint64 {
 func (e *Engine) interestPeerUp(peer event.ServerID, hello *peerwire.Hello) {
 	at, known := e.findNeighbour(peer)
 	assert.True(!known, "a session begins after the last one ended", uint64(peer))
-	e.neighbours = slices.Insert(e.neighbours, at, &neighbour{id: peer, urls: slices.Clone(hello.ClientURLs)})
+	e.neighbours = slices.Insert(e.neighbours, at, &neighbour{
+		id: peer, urls: slices.Clone(hello.ClientURLs), webURLs: slices.Clone(hello.WebURLs),
+	})
 	e.together = true
 	for _, a := range e.accounts {
 		m := accountMesh{engine: e, account: []byte(a.name)}
@@ -151,27 +153,32 @@ func (e *Engine) neighbour(peer event.ServerID) *neighbour {
 // advertise tells clients where else they can connect when that has changed. A server that does not tell others where
 // clients reach it does not tell clients of others either.
 func (e *Engine) advertise() {
-	urls := e.connectURLs()
-	info := &e.clientConfig.Info
-	if slices.Equal(urls, info.ConnectURLs) {
+	urls, web := e.clientConfig.Info.ConnectURLs, e.clientConfig.WebURLs
+	e.tellURLs()
+	if slices.Equal(urls, e.clientConfig.Info.ConnectURLs) && slices.Equal(web, e.clientConfig.WebURLs) {
 		return
 	}
-	info.ConnectURLs = urls
 	for _, id := range e.clientIDs() {
 		e.sessions[id].session.SendInfo()
 	}
 }
 
+// tellURLs has clients told where they can connect.
+func (e *Engine) tellURLs() {
+	k := &e.config.Cluster
+	e.clientConfig.Info.ConnectURLs = e.connectURLs(k.ClientURLs, func(n *neighbour) []string { return n.urls })
+	e.clientConfig.WebURLs = e.connectURLs(k.WebURLs, func(n *neighbour) []string { return n.webURLs })
+}
+
 // connectURLs are the addresses of all servers that clients may connect to: this one's first, unless it wants to get rid
 // of them, then those of the others, sorted.
-func (e *Engine) connectURLs() []string {
-	own := e.config.Cluster.ClientURLs
+func (e *Engine) connectURLs(own []string, of func(*neighbour) []string) []string {
 	if !e.together || len(own) == 0 {
 		return nil
 	}
 	var urls []string
 	for _, n := range e.neighbours {
-		urls = append(urls, n.urls...)
+		urls = append(urls, of(n)...)
 	}
 	slices.Sort(urls)
 	urls = slices.Compact(urls)

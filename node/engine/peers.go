@@ -61,7 +61,7 @@ func (e *Engine) Hello() peerwire.Hello {
 	c := &e.config.Cluster
 	h := peerwire.Hello{
 		Version: peerwire.Version, ID: e.config.Server, Name: e.config.ServerName, Cluster: c.Name, Address: c.Address,
-		ClientURLs: c.ClientURLs, Tags: c.Tags, JetStream: e.config.JetStream.Enabled, Domain: e.config.JetStream.Domain,
+		ClientURLs: c.ClientURLs, WebURLs: c.WebURLs, Tags: c.Tags, JetStream: e.config.JetStream.Enabled, Domain: e.config.JetStream.Domain,
 		ReadLease: e.config.JetStream.ReadLease,
 		Catalog:   e.founder, Replica: e.metaReplica, Expected: c.Expected, User: c.User, Password: c.Password,
 		StoreMax: e.config.JetStream.Limits.ServerMaxStore, MemoryMax: e.config.JetStream.Limits.ServerMaxMemory,

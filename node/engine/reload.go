@@ -15,7 +15,7 @@ func (e *Engine) greet(in *event.Input) {
 // secured takes how a connection is protected.
 func (e *Engine) secured(in *event.Input) {
 	if c := e.sessions[in.Conn]; c != nil {
-		c.session.Secured(in.TLS)
+		c.session.Secured(in.TLS, in.Cookies)
 		e.armClient(in.Conn, c)
 	}
 }
@@ -27,6 +27,9 @@ func (e *Engine) reload(r *event.Reload) {
 	limits.Connections, limits.PingsOut = r.Connections, r.PingsOut
 	limits.PingIntervalNanos, limits.AuthTimeoutNanos = r.PingIntervalNanos, r.AuthTimeoutNanos
 	e.config.AdvertiseHost, e.config.AdvertisePort, e.config.Protection = r.AdvertiseHost, r.AdvertisePort, r.Protection
+	host, port := e.config.WebSockets.Host, e.config.WebSockets.Port
+	e.config.WebSockets = r.WebSockets
+	e.config.WebSockets.Host, e.config.WebSockets.Port = host, port
 	if r.Users != nil {
 		e.config.Auth = r.Users
 	}
@@ -36,7 +39,7 @@ func (e *Engine) reload(r *event.Reload) {
 	before, payload := e.clientConfig.Info, e.clientConfig.Limits.PayloadBytes
 	e.clientConfig = e.config.clients()
 	e.clientConfig.Info.LameDuck = before.LameDuck
-	e.clientConfig.Info.ConnectURLs = e.connectURLs()
+	e.tellURLs()
 	after := &e.clientConfig.Info
 	tells := payload != r.PayloadBytes || before.Host != after.Host || before.Port != after.Port
 	for i, id := range e.clientIDs() {

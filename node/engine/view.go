@@ -6,6 +6,7 @@ import (
 
 	"weir/model/jsapi"
 	"weir/node/api"
+	"weir/node/auth"
 	"weir/node/event"
 	"weir/node/monitor"
 	"weir/node/route"
@@ -141,7 +142,8 @@ func showConnection(s *session.Session) monitor.Connection {
 		RTTNanos: stats.RoundTripNanos, PendingBytes: int64(s.PendingBytes()),
 		InMsgs: stats.InMsgs, OutMsgs: stats.OutMsgs, InBytes: stats.InBytes, OutBytes: stats.OutBytes,
 		Subscriptions: len(s.Subs()), Name: connect.Name, Lang: connect.Lang, Version: connect.Version,
-		User: s.Identity().User, Account: s.Identity().Account,
+		WebSocket: s.Way() == auth.WebSocket,
+		User:      s.Identity().User, Account: s.Identity().Account,
 	}
 	t := s.TLS()
 	if t == nil {

@@ -32,6 +32,19 @@ type Protection struct {
 	Required, Available, Verify bool
 }
 
+// Door is what clients that connect by WebSocket are told of where they connect.
+type Door struct {
+	// Host and Port are the listening address.
+	Host string
+	Port int
+	// Protected says that it takes TLS, Verify that clients have to show a certificate.
+	Protected, Verify bool
+	// AuthTimeoutNanos is how long a client may take to send credentials; 0: as long as others.
+	AuthTimeoutNanos int64
+	// PingIntervalNanos is the time between two pings; 0: as for others.
+	PingIntervalNanos int64
+}
+
 // Reload is what an operator can change about clients while the server runs. All of it counts from now on.
 type Reload struct {
 	// Users decides who clients are; nil leaves it as it is. Those that are there prove themselves again by what they said
@@ -51,4 +64,6 @@ type Reload struct {
 	AdvertisePort int
 	// Protection is what INFO says about TLS.
 	Protection Protection
+	// WebSockets is about clients that connect by WebSocket; its address does not change.
+	WebSockets Door
 }

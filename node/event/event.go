@@ -8,6 +8,7 @@
 package event
 
 import (
+	"weir/node/auth"
 	"weir/transport/peerwire"
 	"weir/transport/wire"
 )
@@ -37,12 +38,12 @@ type InputKind uint8
 const (
 	// Woke brings nothing but time: a deadline that the engine asked for may have passed.
 	Woke InputKind = iota
-	// Opened reports a new client connection: Conn, Text (remote address), Start.
+	// Opened reports a new client connection: Conn, Text (remote address), Start, Way.
 	Opened
 	// Greet asks for INFO on a connection that was opened Silent, because the client waits for it: Conn.
 	Greet
 	// Secured reports that it is settled whether a connection that was opened Guarded or Silent is protected: Conn, TLS (nil:
-	// it is not). Its first Ops come later.
+	// it is not), Cookies (nil: there are none). Its first Ops come later.
 	Secured
 	// Ops brings operations that the connection's parser read: Conn, Ops. The slices inside are the parser's and are
 	// valid during the step only.
@@ -81,8 +82,12 @@ type Input struct {
 	Ops []wire.Op
 	// Start is how the connection begins.
 	Start Start
+	// Way is how the client connects.
+	Way auth.Way
 	// TLS is how the connection is protected. The engine keeps it.
 	TLS *TLS
+	// Cookies are what the client sent before it spoke the protocol. The engine keeps them.
+	Cookies *auth.Cookies
 	// N is a number of bytes.
 	N int
 	// Reload is what the operator changed about clients.

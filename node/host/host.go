@@ -18,6 +18,7 @@ import (
 
 	"weir/disk/vfs"
 	"weir/node"
+	"weir/node/auth"
 	"weir/node/engine"
 	"weir/node/event"
 	"weir/transport/tcp"
@@ -36,6 +37,8 @@ type Options struct {
 	Cluster *Cluster
 	// Guard, when it is not nil, is how the connections of clients are protected.
 	Guard *tcp.Guard
+	// Web is where clients connect by WebSocket; nil: nowhere.
+	Web *Web
 	// WriteDeadline bounds a write to a client that does not read.
 	WriteDeadline time.Duration
 	// SyncInterval, when not 0, makes the log durable in the background at this interval instead of before every
@@ -51,6 +54,7 @@ type Options struct {
 type Host struct {
 	options  Options
 	listener net.Listener
+	web      net.Listener // nil without WebSockets
 	started  time.Time
 
 	mu      sync.Mutex // guards node and everything that the node calls
@@ -99,15 +103,15 @@ func New(options Options) (*Host, error) {
 	if addr, ok := listener.Addr().(*net.TCPAddr); ok && h.options.Node.Engine.Port <= 0 {
 		h.options.Node.Engine.Port = addr.Port
 	}
-	if err := h.openLinks(); err != nil {
-		return nil, errors.Join(err, listener.Close())
+	if err := errors.Join(h.openWeb(), h.openLinks()); err != nil {
+		return nil, errors.Join(err, listener.Close(), h.closeWeb(), h.closeLinks())
 	}
 	env := node.Env{Clock: (*clock)(h), Network: (*network)(h), Worker: (*submitter)(h), Disk: options.Disk, Log: h.logLine}
 	h.mu.Lock()
 	h.node, err = node.New(env, h.options.Node)
 	h.mu.Unlock()
 	if err != nil {
-		return nil, errors.Join(err, listener.Close(), h.closeLinks())
+		return nil, errors.Join(err, listener.Close(), h.closeWeb(), h.closeLinks())
 	}
 	if h.node.Storage() != nil {
 		h.log.idle, h.log.chore = h.prepareLog, h.syncLog
@@ -137,8 +141,13 @@ func (h *Host) View(f func(e *engine.Engine, now event.Time)) {
 func (h *Host) Run() error {
 	h.accepting.Add(1)
 	defer h.accepting.Done()
+	return h.runAll()
+}
+
+// accepts accepts clients that connect in one way.
+func (h *Host) accepts(listener net.Listener, way auth.Way) error {
 	for {
-		sock, err := h.listener.Accept()
+		sock, err := listener.Accept()
 		if err != nil {
 			select {
 			case <-h.quit:
@@ -153,11 +162,11 @@ func (h *Host) Run() error {
 			}
 			return fmt.Errorf("accept clients: %w", err)
 		}
-		h.accept(sock.(*net.TCPConn))
+		h.accept(sock.(*net.TCPConn), way)
 	}
 }
 
-func (h *Host) accept(sock *net.TCPConn) {
+func (h *Host) accept(sock *net.TCPConn, way auth.Way) {
 	h.mu.Lock()
 	h.nextID++
 	id := h.nextID
@@ -170,6 +179,9 @@ func (h *Host) accept(sock *net.TCPConn) {
 	}
 	start, guard := event.Plain, h.options.Guard
 	switch {
+	case way == auth.WebSocket:
+		start, guard = event.Silent, h.options.Web.Guard
+		c.Upgrade(h.options.Web.Sockets)
 	case guard.Waits():
 		start = event.Silent
 	case guard != nil:
@@ -178,8 +190,8 @@ func (h *Host) accept(sock *net.TCPConn) {
 	c.Protect(guard)
 	h.conns[id] = c
 	address := sock.RemoteAddr().String()
-	h.tracer.Load().opened(id, address)
-	h.stepLocked(0, event.Input{Kind: event.Opened, Conn: id, Text: address, Start: start})
+	h.tracer.Load().opened(clientName(id, address, way), id)
+	h.stepLocked(0, event.Input{Kind: event.Opened, Conn: id, Text: address, Start: start, Way: way})
 	go c.Serve()
 }
 
@@ -238,7 +250,7 @@ func (h *Host) wake() { h.step(event.Input{Kind: event.Woke}) }
 
 // LameDuck tells clients to leave for other servers; the caller closes them later with Shutdown.
 func (h *Host) LameDuck() {
-	_ = h.listener.Close()
+	_ = errors.Join(h.listener.Close(), h.closeWeb())
 	h.step(event.Input{Kind: event.LameDuck})
 }
 
@@ -271,7 +283,7 @@ func (h *Host) Shutdown() error {
 	h.ended = true
 	close(h.quit)
 	h.mu.Unlock()
-	_ = h.listener.Close()
+	_ = errors.Join(h.listener.Close(), h.closeWeb())
 	h.accepting.Wait()
 	h.step(event.Input{Kind: event.Shutdown})
 	for h.Disconnect(1<<30) > 0 {

@@ -15,6 +15,8 @@ type Change struct {
 	Clients event.Reload
 	// Guard is how the connections of new clients are protected; nil leaves them plain.
 	Guard *tcp.Guard
+	// WebGuard is how those of new WebSockets are.
+	WebGuard *tcp.Guard
 	// WriteDeadline bounds writes to new clients.
 	WriteDeadline time.Duration
 	// Cluster is about other servers; nil without any. Only its routes and its certificates can change.
@@ -27,10 +29,15 @@ type Change struct {
 func (h *Host) Reload(change Change) {
 	h.mu.Lock()
 	h.options.Guard, h.options.WriteDeadline, h.options.TraceBytes = change.Guard, change.WriteDeadline, change.TraceBytes
+	if web := h.options.Web; web != nil {
+		next := *web
+		next.Guard = change.WebGuard
+		h.options.Web = &next
+	}
 	t := newTracer(h.options.Log, change.TraceBytes)
 	if t != nil {
 		for id, c := range h.conns {
-			t.add(id, c.Address().String())
+			t.add(connName(c), id)
 		}
 	}
 	h.tracer.Store(t)

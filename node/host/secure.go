@@ -30,7 +30,7 @@ func (c *clients) Secured(id uint64, h tcp.Handshake) {
 		host.unsecured(conn, h.Err)
 		return
 	}
-	in := event.Input{Kind: event.Secured, Conn: conn}
+	in := event.Input{Kind: event.Secured, Conn: conn, Cookies: cookies(h.Web)}
 	if h.State != nil {
 		in.TLS = &event.TLS{Version: versionName(h.State.Version), Cipher: tls.CipherSuiteName(h.State.CipherSuite), First: h.First}
 		if len(h.State.VerifiedChains) > 0 {
@@ -49,14 +49,27 @@ func (h *Host) clientName(id event.ConnID) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c := h.conns[id]; c != nil {
-		return clientName(id, c.Address().String())
+		return connName(c)
 	}
 	return fmt.Sprintf("cid:%d", id)
+}
+
+func connName(c *tcp.Conn) string {
+	way := auth.Standard
+	if c.Web() {
+		way = auth.WebSocket
+	}
+	return clientName(event.ConnID(c.ID()), c.Address().String(), way)
 }
 
 // unsecured tells the operator of a handshake that failed. Probes that look whether somebody listens are nothing to worry
 // about.
 func (h *Host) unsecured(id event.ConnID, err error) {
+	var early *tcp.UpgradeError
+	if errors.As(err, &early) {
+		h.options.Log.Error(fmt.Sprintf("%s - websocket handshake error: %v", h.clientName(id), early.Reason))
+		return
+	}
 	line := fmt.Sprintf("%s - TLS handshake error: %v%s", h.clientName(id), err, unverified(err))
 	var late net.Error
 	var garbled tls.RecordHeaderError

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"weir/node/auth"
 	"weir/node/event"
 	"weir/transport/wire"
 )
@@ -46,17 +47,17 @@ func newTracer(log *slog.Logger, textMax int) *tracer {
 	return t
 }
 
-func (t *tracer) opened(id event.ConnID, address string) {
+func (t *tracer) opened(name string, id event.ConnID) {
 	if t == nil {
 		return
 	}
-	c := t.add(id, address)
+	c := t.add(name, id)
 	t.log.Debug(c.name + " - Client connection created")
 }
 
 // add begins to show a connection. What the server sends next on it is the beginning of an operation.
-func (t *tracer) add(id event.ConnID, address string) *traced {
-	c := &traced{name: clientName(id, address)}
+func (t *tracer) add(name string, id event.ConnID) *traced {
+	c := &traced{name: name}
 	c.parser = wire.NewClientParser(wire.Limits{ControlLineBytes: traceLineMax, PayloadBytes: tracePayloadMax})
 	t.mu.Lock()
 	t.conns[id] = c
@@ -65,7 +66,10 @@ func (t *tracer) add(id event.ConnID, address string) *traced {
 }
 
 // clientName is how log lines begin that are about a connection.
-func clientName(id event.ConnID, address string) string {
+func clientName(id event.ConnID, address string, way auth.Way) string {
+	if way == auth.WebSocket {
+		return fmt.Sprintf("%s - wid:%d", address, id)
+	}
 	return fmt.Sprintf("%s - cid:%d", address, id)
 }
 

@@ -22,7 +22,7 @@ func TestTraceCutsPayloads(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: LevelTrace}))
 	tr := newTracer(log, 3)
-	tr.opened(7, "10.0.0.1:5")
+	tr.opened("10.0.0.1:5 - cid:7", 7)
 	tr.received(7, []wire.Op{{Kind: wire.KindPub, Subject: []byte("foo"), Payload: []byte("hello")}})
 	tr.sent(7, []byte("MSG foo 1 5\r\nhel"))
 	tr.sent(7, []byte("lo\r\n"))
@@ -66,7 +66,7 @@ func TestNobodyTracesForNobody(t *testing.T) {
 	if tr != nil {
 		t.Fatal("a tracer without anybody to read it")
 	}
-	tr.opened(1, "x")
+	tr.opened("x", 1)
 	tr.received(1, nil)
 	tr.sent(1, []byte("PONG\r\n"))
 	tr.closed(1, wire.ClientClosed)

@@ -181,8 +181,8 @@ func uptime(nanos int64) string {
 	return b.String()
 }
 
-// secondsNumber writes nanoseconds as a JSON number of seconds, in as few digits as are exact.
-func secondsNumber(nanos int64) json.Number {
+// Seconds writes nanoseconds as a JSON number of seconds, in as few digits as are exact.
+func Seconds(nanos int64) json.Number {
 	whole, rest := nanos/1e9, nanos%1e9
 	if rest == 0 {
 		return json.Number(strconv.FormatInt(whole, 10))

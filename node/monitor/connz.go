@@ -214,6 +214,9 @@ func (q *connzQuery) describe(c *Connection, now int64) connInfo {
 		InMsgs: c.InMsgs, OutMsgs: c.OutMsgs, InBytes: c.InBytes, OutBytes: c.OutBytes, Subscriptions: c.Subscriptions,
 		Name: c.Name, Lang: c.Lang, Version: c.Version, RTT: time.Duration(c.RTTNanos).String(),
 	}
+	if c.WebSocket {
+		info.Type = "websocket"
+	}
 	if t := c.TLS; t != nil {
 		info.TLSVersion, info.TLSCipher, info.TLSFirst = t.Version, t.Cipher, t.First
 		for i := 0; i < len(t.Peers) && q.auth; i++ {

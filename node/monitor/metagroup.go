@@ -14,6 +14,8 @@ type Cluster struct {
 	ActiveServers int
 	// ClientURLs are where clients reach the servers of the cluster, as they are told.
 	ClientURLs []string
+	// WebURLs are where they reach them by WebSocket.
+	WebURLs []string
 	// Meta is the group of the catalog; nil on a server without persistence.
 	Meta *MetaGroup
 }
@@ -84,6 +86,14 @@ func (s *Snapshot) activeServers() int {
 		return 1
 	}
 	return s.Cluster.ActiveServers
+}
+
+// webURLs are those for WebSockets.
+func (s *Snapshot) webURLs() []string {
+	if s.Cluster == nil {
+		return nil
+	}
+	return s.Cluster.WebURLs
 }
 
 // connectURLs are the addresses that clients are told.

@@ -104,8 +104,8 @@ func (c *ClusterOptions) varz() varzCluster {
 		return varzCluster{}
 	}
 	return varzCluster{
-		Name: c.Name, Host: c.Host, Port: c.Port, AuthTimeout: secondsNumber(c.AuthTimeoutNanos), URLs: c.URLs,
-		TLSTimeout: secondsNumber(c.TLSTimeoutNanos), TLSRequired: c.TLS, TLSVerify: c.TLS, PoolSize: poolSize,
+		Name: c.Name, Host: c.Host, Port: c.Port, AuthTimeout: Seconds(c.AuthTimeoutNanos), URLs: c.URLs,
+		TLSTimeout: Seconds(c.TLSTimeoutNanos), TLSRequired: c.TLS, TLSVerify: c.TLS, PoolSize: poolSize,
 		WriteDeadline: c.WriteDeadlineNanos,
 	}
 }

@@ -5,7 +5,11 @@
 // requests; this package neither listens nor looks at a running engine.
 package monitor
 
-import "weir/model/jsapi"
+import (
+	"encoding/json"
+
+	"weir/model/jsapi"
+)
 
 // Want says which parts of a snapshot a request needs, so that nobody collects what is not shown.
 type Want struct {
@@ -54,8 +58,27 @@ type Server struct {
 	// Cluster is what the configuration says of the cluster, Routes are the connections with its other servers.
 	Cluster ClusterOptions
 	Routes  []Route
+	// WebSocket is what the configuration says of WebSockets.
+	WebSocket WebSocket
 	// Requests counts requests by path.
 	Requests map[string]uint64
+}
+
+// WebSocket is what varz shows of the configuration of WebSockets. Its zero value means that there are none.
+type WebSocket struct {
+	Host             string      `json:"host,omitempty"`
+	Port             int         `json:"port,omitempty"`
+	Advertise        string      `json:"advertise,omitempty"`
+	NoAuthUser       string      `json:"no_auth_user,omitempty"`
+	JWTCookie        string      `json:"jwt_cookie,omitempty"`
+	HandshakeTimeout int64       `json:"handshake_timeout,omitempty"`
+	AuthTimeout      json.Number `json:"auth_timeout,omitempty"`
+	NoTLS            bool        `json:"no_tls,omitempty"`
+	TLSMap           bool        `json:"tls_map,omitempty"`
+	SameOrigin       bool        `json:"same_origin,omitempty"`
+	AllowedOrigins   []string    `json:"allowed_origins,omitempty"`
+	Compression      bool        `json:"compression,omitempty"`
+	CertificateEnd   *jsapi.Time `json:"tls_cert_not_after,omitempty"`
 }
 
 // Snapshot is the state of an engine at one moment.
@@ -133,6 +156,8 @@ type Connection struct {
 	List          []Subscription
 	// Name, Lang and Version are what the client says about itself.
 	Name, Lang, Version string
+	// WebSocket says that it connects by WebSocket.
+	WebSocket bool
 	// User is the name it authenticated as, Account the account it is bound to.
 	User, Account string
 	// TLS is how it is protected; nil when it is not.

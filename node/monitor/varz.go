@@ -39,6 +39,7 @@ type varz struct {
 	TLSRequired      bool              `json:"tls_required,omitempty"`
 	TLSVerify        bool              `json:"tls_verify,omitempty"`
 	ConnectURLs      []string          `json:"connect_urls,omitempty"`
+	WebURLs          []string          `json:"ws_connect_urls,omitempty"`
 	MaxConnections   int               `json:"max_connections"`
 	MaxSubscriptions int               `json:"max_subscriptions,omitempty"`
 	PingInterval     int64             `json:"ping_interval"`
@@ -55,7 +56,7 @@ type varz struct {
 	Gateway          empty             `json:"gateway"`
 	Leaf             empty             `json:"leaf"`
 	MQTT             empty             `json:"mqtt"`
-	WebSocket        empty             `json:"websocket"`
+	WebSocket        WebSocket         `json:"websocket"`
 	JetStream        varzJetStream     `json:"jetstream"`
 	TLSTimeout       json.Number       `json:"tls_timeout"`
 	WriteDeadline    int64             `json:"write_deadline"`
@@ -168,11 +169,11 @@ func (r *request) varz() *varz {
 	s, n := r.source.Server(), r.source.Snapshot(Want{})
 	v := &varz{
 		ServerID: s.ID, ServerName: s.Name, Version: s.Version, Proto: 1, GitCommit: s.GitCommit, Go: s.GoVersion,
-		Host: s.Host, Port: s.Port, AuthRequired: s.AuthRequired, ConnectURLs: n.connectURLs(),
+		Host: s.Host, Port: s.Port, AuthRequired: s.AuthRequired, ConnectURLs: n.connectURLs(), WebURLs: n.webURLs(), WebSocket: s.WebSocket,
 		MaxConnections: s.MaxConnections, MaxSubscriptions: s.MaxSubscriptions, PingInterval: s.PingIntervalNanos, PingMax: s.PingMax,
 		HTTPHost: s.HTTPHost, HTTPPort: s.HTTPPort, HTTPBasePath: s.HTTPBasePath,
-		AuthTimeout: secondsNumber(s.AuthTimeoutNanos), MaxControlLine: s.MaxControlLine, MaxPayload: s.MaxPayload, MaxPending: s.MaxPending,
-		TLSRequired: s.TLSRequired, TLSVerify: s.TLSVerify, TLSTimeout: secondsNumber(s.TLSTimeoutNanos), WriteDeadline: s.WriteDeadlineNanos,
+		AuthTimeout: Seconds(s.AuthTimeoutNanos), MaxControlLine: s.MaxControlLine, MaxPayload: s.MaxPayload, MaxPending: s.MaxPending,
+		TLSRequired: s.TLSRequired, TLSVerify: s.TLSVerify, TLSTimeout: Seconds(s.TLSTimeoutNanos), WriteDeadline: s.WriteDeadlineNanos,
 		Start: jsapi.Time(s.StartNanos), Now: jsapi.Time(n.NowNanos), Uptime: uptime(n.NowNanos - s.StartNanos),
 		Mem: s.MemoryBytes, Cores: s.Cores, MaxProcs: s.MaxProcs, CPU: s.CPU,
 		Connections: n.Traffic.OpenConnections, TotalConnections: n.Traffic.TotalConnections,

@@ -59,7 +59,8 @@ func (s *Session) handleConnect(args []byte) {
 		s.Close(wire.ProtocolViolation, "")
 		return
 	}
-	s.timers.connected(now.Mono, s.config, s.params.Random)
+	s.takeCookies()
+	s.timers.connected(now.Mono, s.pingInterval(), s.params.Random)
 	s.dropSubs()
 	s.headers = s.config.Info.Headers && s.connect.Headers
 	identity, ok := s.authenticate()

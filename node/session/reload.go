@@ -17,7 +17,7 @@ func (s *Session) Reauthenticate() (removed []string) {
 	if s.reason != 0 || !s.connected && !s.admitted {
 		return nil
 	}
-	identity, ok := s.config.Auth.Anonymous()
+	identity, ok := s.config.Auth.Anonymous(s.params.Way)
 	if s.connected {
 		identity, ok = s.authenticate()
 	}
@@ -35,11 +35,11 @@ func (s *Session) Reauthenticate() (removed []string) {
 
 // authenticate decides by what the client said and by its certificate who it is.
 func (s *Session) authenticate() (auth.Identity, bool) {
-	var held *auth.Certificate
+	proof := auth.Proof{Way: s.params.Way}
 	if s.tls != nil {
-		held = s.tls.Certificate
+		proof.Certificate = s.tls.Certificate
 	}
-	return s.config.Auth.Authenticate(&s.connect, held)
+	return s.config.Auth.Authenticate(&s.connect, &proof)
 }
 
 // become gives the client another identity in the same account. What it may answer to it still may, as long as it may

@@ -70,7 +70,7 @@ func (s *script) run(d *datadriven.TestData) string {
 		if d.HasArg("plain") {
 			tls = nil
 		}
-		s.broker.clients[s.id(d)].session.Secured(tls)
+		s.broker.clients[s.id(d)].session.Secured(tls, nil)
 		s.broker.drain()
 	case "send": // send id, then bytes with Go escapes; line ends of the script do not count
 		var data []byte

@@ -38,6 +38,9 @@ type Config struct {
 	PingOutstandingMax int
 	// SystemAccount is the name of the system account.
 	SystemAccount string
+	// WebSockets is what differs for clients that connect by WebSocket, WebURLs what their INFO says in place of ConnectURLs.
+	WebSockets event.Door
+	WebURLs    []string
 }
 
 // Host is the engine as a session sees it.
@@ -68,6 +71,8 @@ type Params struct {
 	Random uint64
 	// Start is how the connection begins.
 	Start event.Start
+	// Way is how the client connects.
+	Way auth.Way
 }
 
 // Session is the state of one client connection.
@@ -89,6 +94,8 @@ type Session struct {
 	unsettled, silent bool
 	// tls is how the connection is protected; nil when it is not.
 	tls *event.TLS
+	// cookies are what the client sent before it spoke the protocol; nil without any.
+	cookies *auth.Cookies
 
 	table *route.Table
 	// subs are the subscriptions; the Slot of each is its index. bySid finds them.
@@ -124,12 +131,12 @@ func New(params Params, config *Config, host Host) *Session {
 	s := &Session{params: params, config: config, host: host, connect: wire.DefaultConnect()}
 	s.stats.StartWall, s.stats.LastActivityWall = now.Wall, now.Wall
 	s.unsettled, s.silent = params.Start != event.Plain, params.Start == event.Silent
-	s.timers.start(now.Mono, config)
+	s.timers.start(now.Mono, s.pingInterval(), s.authTimeout())
 	if s.unsettled {
 		s.timers.authAt = 0
 	}
 	s.orders.Limits = config.Limits
-	if identity, ok := config.Auth.Anonymous(); ok {
+	if identity, ok := config.Auth.Anonymous(params.Way); ok {
 		s.bind(identity)
 	} else {
 		s.orders.Gate = true
@@ -223,6 +230,9 @@ func (s *Session) Close(reason wire.Reason, text string) {
 		return
 	}
 	if text != "" {
+		if s.params.Way == auth.WebSocket {
+			s.Greet() // what is said waits until there is a WebSocket, and its client for INFO
+		}
 		s.sendErr(text)
 	}
 	s.begin()
@@ -290,8 +300,35 @@ func (s *Session) info() wire.Info {
 	info.ClientID = uint64(s.params.ID)
 	info.ClientIP = s.params.Address
 	info.MaxPayload = s.config.Limits.PayloadBytes
-	info.AuthRequired = s.config.Auth.Required()
+	info.AuthRequired = s.config.Auth.Required(s.params.Way)
+	if s.params.Way == auth.WebSocket {
+		door := &s.config.WebSockets
+		info.Host, info.Port, info.ConnectURLs = door.Host, door.Port, s.config.WebURLs
+		info.TLSRequired, info.TLSAvailable, info.TLSVerify = door.Protected, door.Protected, door.Verify
+	}
 	return info
+}
+
+// Way is how the client connects.
+func (s *Session) Way() auth.Way { return s.params.Way }
+
+// authTimeout is how long the client may take to send credentials; 0 for ever.
+func (s *Session) authTimeout() int64 {
+	if !s.config.Auth.Secured(s.params.Way) {
+		return 0
+	}
+	if own := s.config.WebSockets.AuthTimeoutNanos; own != 0 && s.params.Way == auth.WebSocket {
+		return own
+	}
+	return s.config.AuthTimeoutNanos
+}
+
+// pingInterval is the time between two pings.
+func (s *Session) pingInterval() int64 {
+	if own := s.config.WebSockets.PingIntervalNanos; own != 0 && s.params.Way == auth.WebSocket {
+		return own
+	}
+	return s.config.PingIntervalNanos
 }
 
 // SendInfo sends INFO again, because it changed, to a client that expects it at any time. Before the first PONG clients

@@ -32,19 +32,20 @@ type timers struct {
 	roundTrip int64
 }
 
-func (t *timers) start(now int64, config *Config) {
+// start begins with the time between pings, and that for credentials: 0 for ever.
+func (t *timers) start(now, pings, credentials int64) {
 	t.opened, t.lastIn = now, now
-	t.pingAt = now + config.PingIntervalNanos
-	if config.Auth.Secured() {
-		t.authAt = now + config.AuthTimeoutNanos
+	t.pingAt = now + pings
+	if credentials != 0 {
+		t.authAt = now + credentials
 	}
 }
 
 // connected plans the first ping. Until it is answered, the time that the handshake took stands for the round trip.
-func (t *timers) connected(now int64, config *Config, random uint64) {
+func (t *timers) connected(now, pings int64, random uint64) {
 	t.authAt = 0
 	t.roundTrip = max(now-t.opened, 1)
-	first := min(config.PingIntervalNanos, firstPingNanos)
+	first := min(pings, firstPingNanos)
 	t.pingAt = now + first
 	if spread := uint64(first / firstPingSpread); spread > 0 {
 		t.pingAt += int64(random % spread)
@@ -83,13 +84,13 @@ func (s *Session) Tick() {
 	if now < s.timers.pingAt {
 		return
 	}
+	interval := s.pingInterval()
+	s.timers.pingAt = now + interval
 	if s.unsettled {
-		s.timers.pingAt = now + s.config.PingIntervalNanos // nothing may be sent yet; the edge bounds how long
-		return
+		return // nothing may be sent yet; the edge bounds how long
 	}
-	s.timers.pingAt = now + s.config.PingIntervalNanos
 	stale := s.timers.pinged == 0 || now-s.timers.pinged > roundTripAgeNanos
-	if now-s.timers.lastIn < s.config.PingIntervalNanos && !stale {
+	if now-s.timers.lastIn < interval && !stale {
 		return
 	}
 	if s.timers.outstanding >= s.config.PingOutstandingMax {

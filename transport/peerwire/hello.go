@@ -28,6 +28,8 @@ type Hello struct {
 	Addresses []string `json:"addresses,omitempty"`
 	// ClientURLs are where clients reach it, "host:port".
 	ClientURLs []string `json:"client_urls,omitempty"`
+	// WebURLs are where clients reach it by WebSocket, "host:port".
+	WebURLs []string `json:"ws_urls,omitempty"`
 	// Tags are its server_tags.
 	Tags []string `json:"tags,omitempty"`
 	// JetStream says that it has streams.
@@ -73,7 +75,7 @@ func (h *Hello) Check() error {
 			return fmt.Errorf("%w: name of %d bytes", ErrMalformed, len(name))
 		}
 	}
-	for _, list := range [...][]string{{h.Address}, h.Addresses, h.ClientURLs, h.Tags} {
+	for _, list := range [...][]string{{h.Address}, h.Addresses, h.ClientURLs, h.WebURLs, h.Tags} {
 		if len(list) > listMax {
 			return fmt.Errorf("%w: list of %d texts", ErrMalformed, len(list))
 		}

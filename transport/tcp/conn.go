@@ -50,17 +50,19 @@ type Conn struct {
 	handler  Handler
 	deadline time.Duration // of a blocked write
 	parser   *wire.Parser
-	guard    *Guard // nil: the connection stays plain
+	guard    *Guard      // nil: the connection stays plain
+	web      *WebSockets // nil: it is none
 
 	mu      sync.Mutex
 	queue   [][]byte // nobody writes these; the last one may still grow
 	writing bool     // somebody is writing; whoever it is takes the queue before it stops
 	closing bool     // close once the queue is empty
+	held    bool     // nothing may be written yet
 	closed  bool
 	reason  wire.Reason
 	control func(*wire.Parser) // to be applied by the reader before it parses on
 	stall   time.Duration      // for the reader to wait before it reads on
-	// protected says that sock is a TLS connection, which can not be written without waiting.
+	// protected says that sock is more than a socket, and can not be written without waiting.
 	protected bool
 
 	taken  [][]byte // the writer's
@@ -70,6 +72,13 @@ type Conn struct {
 // Protect has the connection begin as the guard says; nil leaves it plain. It is called before Serve, which settles it.
 // Until the handler is told so, the owner queues nothing but what a client may see unprotected.
 func (c *Conn) Protect(g *Guard) { c.guard = g }
+
+// Upgrade has the connection become a WebSocket before anything else goes over it, once the guard is done. It is called before
+// Serve. What is queued meanwhile waits.
+func (c *Conn) Upgrade(w *WebSockets) { c.web, c.held = w, w != nil }
+
+// Web reports whether the connection is a WebSocket, or is to become one.
+func (c *Conn) Web() bool { return c.web != nil }
 
 // NewConn wraps an accepted socket. The caller calls Serve; writeDeadline bounds a write that the kernel does not take.
 func NewConn(id uint64, sock *net.TCPConn, handler Handler, writeDeadline time.Duration) (*Conn, error) {
@@ -109,10 +118,15 @@ func (c *Conn) Stall(d time.Duration) {
 func (c *Conn) Serve() {
 	buffer := make([]byte, ReadBufferMin)
 	ops := make([]wire.Op, 0, 64)
-	if c.guard != nil {
+	switch {
+	case c.guard != nil:
 		begun, goesOn := c.secure(c.guard)
 		c.guard = nil
 		if !goesOn || !c.parse(begun, &ops) {
+			return
+		}
+	case c.web != nil:
+		if !c.become(Handshake{}) {
 			return
 		}
 	}
@@ -141,10 +155,13 @@ func (c *Conn) Serve() {
 
 // readFailed ends the connection. A peer that has only ended its own side still gets what is queued for it.
 func (c *Conn) readFailed(err error) {
+	var wrong *frameError
 	switch {
+	case errors.As(err, &wrong):
+		c.end(wire.ProtocolViolation)
 	case errors.Is(err, io.EOF):
 		c.Close(wire.ClientClosed, false)
-	case errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed):
+	case errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF):
 		c.end(wire.ClientClosed)
 	default:
 		c.end(wire.ReadError)
@@ -230,9 +247,13 @@ func (c *Conn) end(reason wire.Reason) {
 	sock, protected := c.sock, c.protected
 	c.mu.Unlock()
 	// The peer may be gone already; there is nothing to do about an error here.
-	if protected {
+	frames, web := sock.(*framed)
+	switch {
+	case web:
+		go func() { _ = frames.closeFor(reason) }()
+	case protected:
 		go func() { _ = sock.Close() }() // it may wait until a last record is written
-	} else {
+	default:
 		_ = sock.Close()
 	}
 	c.handler.Closed(c.id, reason)

@@ -38,7 +38,9 @@ type Handshake struct {
 	State *tls.ConnectionState
 	// First says that the client began, before the server had said anything.
 	First bool
-	// Err is why the handshake failed.
+	// Web is what the cookies of a WebSocket say of the client.
+	Web Credentials
+	// Err is why the handshake, or the request for a WebSocket, failed.
 	Err error
 }
 
@@ -125,8 +127,8 @@ func (c *Conn) shakeHands(g *Guard, begun []byte, first bool) bool {
 	}
 	c.mu.Lock()
 	// What is queued was meant for a plain connection. The client has seen INFO, which is all that there may have been.
-	unsent := c.writing || len(c.queue) > 0
-	if c.closed || c.closing || unsent {
+	unsent := c.closing || c.writing || len(c.queue) > 0
+	if c.closed || unsent && !c.held {
 		c.mu.Unlock()
 		c.end(wire.TLSHandshakeFailure)
 		return false
@@ -134,8 +136,7 @@ func (c *Conn) shakeHands(g *Guard, begun []byte, first bool) bool {
 	c.sock, c.protected = sock, true
 	c.mu.Unlock()
 	state := sock.ConnectionState()
-	c.handler.Secured(c.id, Handshake{State: &state, First: first})
-	return true
+	return c.become(Handshake{State: &state, First: first})
 }
 
 // resumed is a socket of which the first bytes have been read already.

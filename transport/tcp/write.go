@@ -75,7 +75,7 @@ func (c *Conn) Flush() {
 func (c *Conn) startWriting() (starts, waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.writing || c.closed || len(c.queue) == 0 {
+	if c.writing || c.held || c.closed || len(c.queue) == 0 {
 		return false, false
 	}
 	c.writing = true

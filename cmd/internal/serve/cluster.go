@@ -39,6 +39,9 @@ func clusterConfig(c *config.Config) engine.Cluster {
 	if c.ClientAdvertise != "" && !k.NoAdvertise {
 		made.ClientURLs = []string{advertised(c.ClientAdvertise, c.Port)}
 	}
+	if c.WebSocket.Advertise != "" && !k.NoAdvertise {
+		made.WebURLs = []string{advertised(c.WebSocket.Advertise, c.WebSocket.Port)}
+	}
 	return made
 }
 

@@ -27,12 +27,13 @@ type portsFile struct {
 	Nats       []string `json:"nats,omitempty"`
 	Monitoring []string `json:"monitoring,omitempty"`
 	Cluster    []string `json:"cluster,omitempty"`
+	WebSocket  []string `json:"websocket,omitempty"`
 }
 
 // listeners are where a server listens; nil where it does not. Where TLS has to be spoken, the URLs say so.
 type listeners struct {
-	client, monitoring, cluster net.Addr
-	clientTLS, clusterTLS       bool
+	client, monitoring, cluster, web net.Addr
+	clientTLS, clusterTLS, webTLS    bool
 }
 
 func scheme(tls bool) string {
@@ -42,12 +43,20 @@ func scheme(tls bool) string {
 	return "nats"
 }
 
+func webScheme(tls bool) string {
+	if tls {
+		return "wss"
+	}
+	return "ws"
+}
+
 // writePorts stores the addresses in dir and returns the name of the file; "" when dir is "".
 func writePorts(dir string, l listeners) (string, error) {
 	if dir == "" {
 		return "", nil
 	}
 	p := portsFile{Nats: urls(scheme(l.clientTLS), l.client), Monitoring: urls("http", l.monitoring), Cluster: urls(scheme(l.clusterTLS), l.cluster)}
+	p.WebSocket = urls(webScheme(l.webTLS), l.web)
 	text, err := json.Marshal(p)
 	if err != nil {
 		return "", err

@@ -21,6 +21,7 @@ type settings struct {
 	digest string // of the file's content, as monitoring shows it
 	loaded time.Time
 	guard  *tcp.Guard // of the connections of clients; nil without TLS
+	web    *tcp.Guard // of WebSockets
 }
 
 // load reads the configuration file, if any, and lets the flags override it. Warnings do not keep a server from
@@ -47,8 +48,19 @@ func load(f *flags) (settings, config.Problems, error) {
 		return s, warnings, err
 	}
 	var err error
-	s.guard, err = clientGuard(&s.Config)
-	return s, warnings, err
+	if s.guard, err = clientGuard(s.TLS); err != nil {
+		return s, warnings, err
+	}
+	if s.guard != nil {
+		s.guard.Optional = s.AllowNonTLS
+	}
+	if s.web, err = clientGuard(s.WebSocket.TLS); err != nil {
+		return s, warnings, fmt.Errorf("websocket: %w", err)
+	}
+	if s.web != nil {
+		s.web.First = true
+	}
+	return s, warnings, nil
 }
 
 // checkOnly is the -t flag: it says whether a configuration could be served, and counts warnings as errors.

@@ -133,6 +133,7 @@ func (m *monitoring) Server() monitor.Server {
 		MemoryBytes: residentBytes(), Cores: runtime.NumCPU(), MaxProcs: runtime.GOMAXPROCS(0), CPU: cpu, Requests: requests,
 		TLSTimeoutNanos: config.DefaultTLSTimeoutNanos, CertificateEndNanos: certificateEnd(c.guard),
 	}
+	s.WebSocket = shownWeb(c, m.attached())
 	shown := protection(&c.Config)
 	s.TLSRequired, s.TLSVerify = shown.Required, shown.Verify
 	if c.TLS != nil {

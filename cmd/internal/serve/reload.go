@@ -62,13 +62,13 @@ func settle(next, started *settings) {
 // change is what the host is told.
 func (p *process) change(next *settings, users bool) (host.Change, error) {
 	c := host.Change{
-		Guard: next.guard, WriteDeadline: time.Duration(next.WriteDeadlineNanos), TraceBytes: max(next.MaxTracedBytes, 0),
+		Guard: next.guard, WebGuard: next.web, WriteDeadline: time.Duration(next.WriteDeadlineNanos), TraceBytes: max(next.MaxTracedBytes, 0),
 	}
 	limits := clientLimits(&next.Config)
 	c.Clients = event.Reload{
 		ControlLineBytes: limits.ControlLineBytes, PayloadBytes: limits.PayloadBytes, PendingBytes: limits.PendingBytes,
 		Connections: limits.Connections, PingIntervalNanos: limits.PingIntervalNanos, PingsOut: limits.PingsOut,
-		AuthTimeoutNanos: limits.AuthTimeoutNanos, Protection: protection(&next.Config),
+		AuthTimeoutNanos: limits.AuthTimeoutNanos, Protection: protection(&next.Config), WebSockets: door(&next.Config),
 	}
 	c.Clients.AdvertiseHost, c.Clients.AdvertisePort = advertisedClients(&next.Config)
 	var err error

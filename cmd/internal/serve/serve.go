@@ -158,6 +158,7 @@ func (p *process) start(caught <-chan os.Signal) (err error) {
 	go func() { p.served <- p.host.Run() }()
 	p.log.Info("Listening for client connections on " + listening(p.Host, p.host.Addr()))
 	p.announceTLS()
+	p.announceWeb()
 	if err := writePid(p.PidFile); err != nil {
 		return errors.Join(err, p.host.Shutdown(), p.monitor.close())
 	}
@@ -171,8 +172,8 @@ func (p *process) start(caught <-chan os.Signal) (err error) {
 // listeners are where the server listens.
 func (p *process) listeners(c *config.Config) listeners {
 	return listeners{
-		client: p.host.Addr(), monitoring: p.monitor.addr(), cluster: p.host.ClusterAddr(),
-		clientTLS: protection(c).Required, clusterTLS: c.Cluster.TLS != nil,
+		client: p.host.Addr(), monitoring: p.monitor.addr(), cluster: p.host.ClusterAddr(), web: p.host.WebAddr(),
+		clientTLS: protection(c).Required, clusterTLS: c.Cluster.TLS != nil, webTLS: c.WebSocket.TLS != nil,
 	}
 }
 
@@ -232,6 +233,9 @@ func (p *process) options() (host.Options, error) {
 		SyncInterval:  time.Duration(p.JetStream.SyncIntervalNanos),
 		Log:           p.log,
 		TraceBytes:    max(p.MaxTracedBytes, 0),
+	}
+	if o.Web, err = hostWeb(p.settings); err != nil {
+		return o, err
 	}
 	if o.Cluster, err = hostCluster(&p.Config); err != nil {
 		return o, err

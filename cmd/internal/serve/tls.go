@@ -14,8 +14,7 @@ import (
 )
 
 // clientGuard is how the connections of clients are protected; nil when they are not.
-func clientGuard(c *config.Config) (*tcp.Guard, error) {
-	t := c.TLS
+func clientGuard(t *config.TLS) (*tcp.Guard, error) {
 	if t == nil {
 		return nil, nil
 	}
@@ -35,7 +34,7 @@ func clientGuard(c *config.Config) (*tcp.Guard, error) {
 	}
 	return &tcp.Guard{
 		Config: settings, Timeout: time.Duration(t.TimeoutNanos), First: t.HandshakeFirst, Fallback: time.Duration(t.FallbackNanos),
-		Optional: c.AllowNonTLS, PerSecond: t.RateLimit,
+		PerSecond: t.RateLimit,
 	}, nil
 }
 

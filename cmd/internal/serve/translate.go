@@ -44,6 +44,7 @@ func nodeConfig(s *settings, self identity) (node.Config, error) {
 		Accounts:      accounts(&s.Config),
 		Limits:        clientLimits(&s.Config),
 		Protection:    protection(&s.Config),
+		WebSockets:    door(&s.Config),
 		SystemAccount: s.SystemAccount,
 		Seed:          self.seed,
 		Boot:          self.boot,
@@ -158,17 +159,21 @@ func authConfig(c *config.Config) auth.Config {
 	add := func(users []config.User, account string) {
 		for i := range users {
 			u := &users[i]
-			if !u.MayConnect() {
-				continue // as good as a wrong password
-			}
 			a.Users = append(a.Users, auth.User{
 				Name: u.Name, Password: u.Password, Account: account, Permissions: permissions(u.Permissions),
+				Ways: u.ConnectionTypes,
 			})
 		}
 	}
 	add(c.Authorization.Users, config.GlobalAccount)
 	for _, account := range c.Accounts {
 		add(account.Users, account.Name)
+	}
+	if w := &c.WebSocket; w.Port != 0 {
+		a.MapWebSockets = w.TLS != nil && w.TLS.VerifyAndMap
+		if w.Overrides() {
+			a.WebSockets = &auth.Override{User: w.User, Password: w.Password, Token: w.Token, NoAuthUser: w.NoAuthUser}
+		}
 	}
 	if len(c.Accounts) == 0 {
 		a.DefaultPermissions = permissions(c.Authorization.Permissions)
