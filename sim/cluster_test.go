@@ -27,7 +27,25 @@ func TestClustersPassAndRepeatByteForByte(t *testing.T) {
 
 // TestCalmClusterLosesNothing runs plans without faults: what clients of any server ask is answered.
 func TestCalmClusterLosesNothing(t *testing.T) {
-	p := plan.Generate(3, plan.Options{Nodes: 3, Profile: "calm"})
+	calmly(t, plan.Generate(3, plan.Options{Nodes: 3, Profile: "calm"}))
+}
+
+// TestClientsOfAServerWithoutJetStreamAreAnswered has one of five servers without JetStream, to which a fifth of the clients
+// are connected.
+func TestClientsOfAServerWithoutJetStreamAreAnswered(t *testing.T) {
+	for bare := 1; bare <= 5; bare += 2 {
+		p := plan.Generate(3, plan.Options{Nodes: 5, Profile: "calm"})
+		p.Cluster.Bare = bare
+		for i := range p.Streams {
+			p.Streams[i].Replicas = min(p.Streams[i].Replicas, p.Founders())
+		}
+		calmly(t, p)
+	}
+}
+
+// calmly runs a plan without its faults, and fails when more than a few operations stay without an answer.
+func calmly(t *testing.T, p *plan.Plan) {
+	t.Helper()
 	p.Faults, p.Gone, p.Spares = nil, 0, 0
 	p.Cluster.LossPerMille, p.Cluster.LatePerMille, p.Cluster.ResetPerMille = 0, 0, 0
 	r := Run(p, Options{})

@@ -14,7 +14,7 @@ type Cluster interface {
 	Leads(group uint64) bool
 	// Leader is the id of the server that leads the group, 0 when none is known.
 	Leader(group uint64) uint64
-	// Servers are the ids of the servers that can be reached now, this one included, ascending.
+	// Servers are the ids of the servers with JetStream that can be reached now, this one included, ascending.
 	Servers() []uint64
 	// Ask puts the question to the leader of its group, or to its server. It waits for a leader, and asks again when the
 	// one asked cannot answer or is lost, for WaitNanos. It calls done with what API.Answer gave, or with nil when time

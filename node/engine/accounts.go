@@ -75,16 +75,38 @@ func (e *Engine) serve(a *account) {
 	}
 	subscribe(userInfoSubject, (*userInfos)(e))
 	e.serveQuestions(a)
-	switch {
-	case a.limits != nil:
-		subscribe("$JS.API.>", (*requests)(e))
-		subscribe("$JS.ACK.>", (*acks)(e))
-		subscribe("$JS.FC.>", (*flowControls)(e))
-		if e.config.JetStream.Domain != "" {
-			subscribe("$JS."+e.config.JetStream.Domain+".API.>", (*domainRequests)(e))
+	for _, pattern := range e.ownSubjects(a) {
+		switch pattern {
+		case apiSubjects:
+			subscribe(pattern, (*requests)(e))
+		case ackSubjects:
+			subscribe(pattern, (*acks)(e))
+		case flowSubjects:
+			subscribe(pattern, (*flowControls)(e))
+		default:
+			subscribe(pattern, (*domainRequests)(e))
 		}
-	case e.config.JetStream.Enabled:
-		subscribe("$JS.API.>", (*requests)(e))
+	}
+}
+
+// The subjects of JetStream itself.
+const (
+	apiSubjects  = "$JS.API.>"
+	ackSubjects  = "$JS.ACK.>"
+	flowSubjects = "$JS.FC.>"
+)
+
+// ownSubjects are the subjects of JetStream itself that this server takes in an account.
+func (e *Engine) ownSubjects(a *account) []string {
+	switch {
+	case !e.config.JetStream.Enabled:
+		return nil
+	case a.limits == nil:
+		return []string{apiSubjects}
+	case e.config.JetStream.Domain == "":
+		return []string{apiSubjects, ackSubjects, flowSubjects}
+	default:
+		return []string{apiSubjects, ackSubjects, flowSubjects, "$JS." + e.config.JetStream.Domain + ".API.>"}
 	}
 }
 

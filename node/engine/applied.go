@@ -127,6 +127,7 @@ func (e *Engine) served(g *group) {
 		return
 	}
 	g.started, g.ledSince = true, e.now.Mono
+	e.leadHome(g, 1)
 	e.noteLeader(g, e.config.Server, g.replica.Term())
 	e.announce(g)
 	if len(g.replica.Members()) > 1 {
@@ -151,6 +152,7 @@ func (e *Engine) lostLead(g *group) {
 	if g.replica != nil && g.replica.Leader() == 0 && !e.hasQuorum(g) {
 		e.api.QuorumLost(uint64(g.id))
 	}
+	e.leadHome(g, -1)
 	g.started, g.ticking, g.following = false, false, 0
 	if g.leader == e.config.Server {
 		g.leader = 0

@@ -62,7 +62,7 @@ func (e *Engine) startMeta(birth *metaBirth, found *event.Group) error {
 		e.endLog(metaGroup)
 		e.metaDamaged = false
 	}
-	e.founder, e.metaReplica = birth.Founder, birth.Replica
+	e.founder, e.metaReplica, e.metaServers = birth.Founder, birth.Replica, birth.Servers
 	start := starting{machine: e.catalog, found: found, initial: initial, id: birth.Replica, members: birth.Members}
 	if err := e.startGroup(e.meta, &start); err != nil {
 		return fmt.Errorf("the catalog of streams can not be loaded: %w", err)
@@ -419,6 +419,10 @@ func (e *Engine) endStream(g *group) {
 		delete(e.byName, key)
 	}
 	e.release(g)
+	if g.started {
+		e.leadHome(g, -1)
+		g.started = false
+	}
 	e.leaveMirror(g)
 	e.endQuestions(g)
 	if g.replica != nil {

@@ -43,7 +43,7 @@ func (b *backend) Leader(id uint64) uint64 { return uint64((*Engine)(b).leaderOf
 func (b *backend) Servers() []uint64 {
 	ids := []uint64{uint64(b.config.Server)}
 	for _, p := range b.peers {
-		if !p.silent {
+		if !p.silent && p.hello.JetStream {
 			ids = append(ids, uint64(p.id))
 		}
 	}

@@ -61,6 +61,7 @@ type Engine struct {
 	founder     event.ServerID
 	metaReplica uint64
 	metaMembers []byte
+	metaServers int  // how many servers founded the catalog together; 0: as many as are configured
 	isFormed    bool // the catalog has once been held by as many servers as were to found it
 	metaDamaged bool // what the disk holds of the catalog is not usable
 	asking      bool // whether the catalog is current is being asked
@@ -73,6 +74,7 @@ type Engine struct {
 	unsettled   bool                         // the step left something to the next, which has to come at once
 
 	interests
+	guesting
 	transfers
 	scrubbing
 	peering

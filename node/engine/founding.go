@@ -25,6 +25,17 @@ type metaBirth struct {
 	Replica uint64 `json:"replica,string"`
 	// Members are the members at the founding.
 	Members []replica.Member `json:"members"`
+	// Servers is how many servers founded the catalog together: those of the configuration that have JetStream. 0 in logs of
+	// earlier versions, where the configuration is what is known.
+	Servers int `json:"servers,omitempty"`
+}
+
+// founders is how many servers found the catalog together, or have.
+func (e *Engine) founders() int {
+	if e.metaServers > 0 {
+		return e.metaServers
+	}
+	return e.config.Cluster.Expected
 }
 
 // foundOrJoin founds the catalog if that is this server's part.
@@ -32,10 +43,12 @@ func (e *Engine) foundOrJoin() {
 	if e.desk == nil || !e.clustered() || e.meta.replica != nil || len(e.peers)+1 < e.config.Cluster.Expected {
 		return
 	}
+	with := 1
 	for _, p := range e.peers {
 		if !p.hello.JetStream {
 			continue
 		}
+		with++
 		if p.hello.Catalog != 0 || p.hello.Expected > len(e.peers)+1 {
 			return // to be invited, or others are still expected
 		}
@@ -43,12 +56,12 @@ func (e *Engine) foundOrJoin() {
 			return
 		}
 	}
-	e.found()
+	e.found(min(with, e.config.Cluster.Expected))
 }
 
-// found founds the catalog with this server as its only member.
-func (e *Engine) found() {
-	birth := metaBirth{Founder: e.config.Server, Replica: e.metaReplica}
+// found founds the catalog with this server as its only member, and so many that are to be.
+func (e *Engine) found(servers int) {
+	birth := metaBirth{Founder: e.config.Server, Replica: e.metaReplica, Servers: servers}
 	birth.Members = []replica.Member{{ID: e.metaReplica, Server: uint64(e.config.Server)}}
 	if err := e.startMeta(&birth, nil); err != nil {
 		e.logf(event.Error, "The catalog of streams can not be founded: "+err.Error())
@@ -137,7 +150,7 @@ func (e *Engine) register(s meta.Server) {
 // invite asks a server to begin a replica of the catalog.
 func (e *Engine) invite(p *peer) {
 	body := e.helloBody()
-	e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.Join, Flag: true, Payload: body, Extra: e.metaMembers})
+	e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.Join, Flag: true, Payload: body, Extra: e.metaMembers, Count: uint64(e.founders())})
 }
 
 // introduced takes what another server says about itself, and its invitation.
@@ -159,7 +172,10 @@ func (e *Engine) introduced(p *peer, f *peerwire.Frame) error {
 	if !f.Flag || e.desk == nil || e.meta.replica != nil || hello.Catalog == 0 {
 		return nil
 	}
-	birth := metaBirth{Founder: hello.Catalog, Replica: e.metaReplica}
+	if f.Count > meta.ServersMax {
+		return fmt.Errorf("%w: %d servers of the catalog", peerwire.ErrMalformed, f.Count)
+	}
+	birth := metaBirth{Founder: hello.Catalog, Replica: e.metaReplica, Servers: int(f.Count)}
 	if err := json.Unmarshal(f.Extra, &birth.Members); err != nil {
 		return fmt.Errorf("%w: members of the catalog: %w", peerwire.ErrMalformed, err)
 	}
@@ -178,7 +194,7 @@ func (e *Engine) clusterView(leader uint64) meta.View {
 		Cluster: e.config.Cluster.Name, UniqueTag: e.config.JetStream.UniqueTag, Online: []uint64{uint64(e.config.Server)},
 	}
 	for _, p := range e.peers {
-		if !p.silent {
+		if !p.silent && p.hello.JetStream {
 			v.Online = append(v.Online, uint64(p.id))
 		}
 	}

@@ -99,6 +99,7 @@ func (e *Engine) capture(g *group) {
 		sub := &route.Sub{Receiver: (*ingest)(e), Pattern: pattern, Handler: uint64(g.id), Home: true}
 		g.account.routes.Subscribe(sub)
 		g.captures = append(g.captures, sub)
+		e.changeHome(g.account, pattern, home{1, one(g.started)})
 	}
 }
 
@@ -106,6 +107,14 @@ func (e *Engine) capture(g *group) {
 func (e *Engine) release(g *group) {
 	for _, sub := range g.captures {
 		g.account.routes.Unsubscribe(sub)
+		e.changeHome(g.account, sub.Pattern, home{-1, -one(g.started)})
 	}
 	g.captures = nil
+}
+
+func one(so bool) int {
+	if so {
+		return 1
+	}
+	return 0
 }

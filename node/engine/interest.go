@@ -64,18 +64,24 @@ func (m *accountMesh) announce(to event.ServerID, i *route.Interest) {
 	frames := m.engine.toPeer(to)
 	*frames = peerwire.Append(*frames, &peerwire.Frame{
 		Kind: peerwire.Interest, Account: m.account, Subject: []byte(i.Pattern), Queue: []byte(i.Queue), Count: i.Count,
-		Flag: i.Behind, Offset: lag(i),
+		Flag: i.Behind, Offset: marks(i),
 	})
 }
 
-// slowInterest is what a frame says of an interest with a slow client.
-const slowInterest = 1
+// The bits of what a frame says of an interest: it has a slow client, it comes first.
+const (
+	slowInterest  = 1
+	firstInterest = 2
+)
 
-func lag(i *route.Interest) uint64 {
+func marks(i *route.Interest) (bits uint64) {
 	if i.Slow {
-		return slowInterest
+		bits |= slowInterest
 	}
-	return 0
+	if i.First {
+		bits |= firstInterest
+	}
+	return bits
 }
 
 // interestPeerUp begins to share interest with a server: it learns everything that this one has.
@@ -133,7 +139,8 @@ func (e *Engine) interestFrame(peer event.ServerID, f *peerwire.Frame) error {
 		return nil
 	}
 	n.count += a.routes.SetInterest(peer, &route.Interest{
-		Pattern: string(f.Subject), Queue: string(f.Queue), Count: f.Count, Behind: f.Flag, Slow: f.Offset == slowInterest,
+		Pattern: string(f.Subject), Queue: string(f.Queue), Count: f.Count, Behind: f.Flag, Slow: f.Offset&slowInterest != 0,
+		First: f.Offset&firstInterest != 0,
 	})
 	return nil
 }

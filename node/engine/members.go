@@ -157,10 +157,10 @@ func (e *Engine) forming(have, want []replica.Member) bool {
 		if !m.Learner {
 			voters++
 		} else if !e.caughtUp(e.meta, m.ID) {
-			return len(want) <= e.config.Cluster.Expected && voters <= 1
+			return len(want) <= e.founders() && voters <= 1
 		}
 	}
-	return voters <= 1 && len(want) < e.config.Cluster.Expected
+	return voters <= 1 && len(want) < e.founders()
 }
 
 // formed reports whether as many servers hold the catalog as were to found it: before that nothing is decided by it, as
@@ -169,7 +169,7 @@ func (e *Engine) formed() bool {
 	if !e.clustered() || e.isFormed {
 		return true
 	}
-	if e.meta.replica == nil || e.catalog.Registrations() < uint64(e.config.Cluster.Expected) {
+	if e.meta.replica == nil || e.catalog.Registrations() < uint64(e.founders()) {
 		return false
 	}
 	voters := 0
@@ -178,7 +178,7 @@ func (e *Engine) formed() bool {
 			voters++
 		}
 	}
-	e.isFormed = voters >= min(e.config.Cluster.Expected, len(e.catalog.Servers()))
+	e.isFormed = voters >= min(e.founders(), len(e.catalog.Servers()))
 	return e.isFormed
 }
 

@@ -92,6 +92,7 @@ func (e *Engine) peerUp(in *event.Input) {
 	})
 	e.peers = slices.Insert(e.peers, at, p)
 	e.interestPeerUp(p.id, p.hello)
+	e.welcome(p)
 	e.announceLed(p.id)
 	e.foundOrJoin()
 }
@@ -107,6 +108,7 @@ func (e *Engine) peerDown(id event.ServerID) {
 	e.peers = slices.DeleteFunc(e.peers, func(q *peer) bool { return q == p })
 	p.frames = nil
 	e.remember(p)
+	e.takeLeave(id)
 	e.interestPeerDown(id)
 	e.asksLost(id)
 	e.copiesLost(id)

@@ -35,7 +35,7 @@ func (f *flow) underWay() uint64 { return f.sent - f.taken }
 
 // Forward implements route.Mesh: a message travels to a neighbour once, however many of its subscriptions get it. The
 // frame names the subject routed to, and in Text the one that receivers see when that is another.
-func (m *accountMesh) Forward(to event.ServerID, out *route.Outgoing) {
+func (m *accountMesh) Forward(to event.ServerID, out *route.Outgoing) bool {
 	f := peerwire.Frame{
 		Kind: peerwire.Msg, Account: m.account, Subject: out.To, Flag: out.Plain, Queues: out.Queues,
 		Reply: out.Message.Reply, Header: out.Message.Header, Payload: out.Message.Payload,
@@ -46,7 +46,7 @@ func (m *accountMesh) Forward(to event.ServerID, out *route.Outgoing) {
 	if out.Slow {
 		m.engine.stall(out.Message.From)
 	}
-	m.engine.pass(to, &f, out.Message.From)
+	return m.engine.pass(to, &f, out.Message.From)
 }
 
 // pass sends a frame with a message of a client, 0 for one of the server itself, to a neighbour. It reports false, and the
@@ -114,8 +114,8 @@ func (e *Engine) peerKeepsUp(peer event.ServerID) bool {
 	return n != nil && n.underWay() <= WindowBytes
 }
 
-// routedMsg hands a neighbour's message to subscriptions of this server. Neither streams nor the API get it, as they got
-// it where it arose.
+// routedMsg hands a neighbour's message to subscriptions of this server. Streams and the API get it where it arose, unless
+// it arose at a server that has neither.
 func (e *Engine) routedMsg(f *peerwire.Frame) {
 	a := e.accountNamed[string(f.Account)]
 	if a == nil {
@@ -128,5 +128,8 @@ func (e *Engine) routedMsg(f *peerwire.Frame) {
 	}
 	e.routing = route.Outgoing{To: f.Subject, Plain: f.Flag, Queues: f.Queues, Message: &e.routed}
 	a.routes.RouteLocal(&e.routing)
+	if len(f.Queues) > 0 {
+		e.takeHome(a, f)
+	}
 	e.routed, e.routing = route.Message{}, route.Outgoing{}
 }

@@ -11,8 +11,9 @@ import (
 type Mesh interface {
 	// Announce says that the interest of this server is different from now on.
 	Announce(i *Interest)
-	// Forward sends a message to another server. What it is given is valid during the call only.
-	Forward(to event.ServerID, out *Outgoing)
+	// Forward sends a message to another server. What it is given is valid during the call only. It reports false when the
+	// message is dropped instead.
+	Forward(to event.ServerID, out *Outgoing) bool
 }
 
 // Interest is what a server has of subscriptions to one pattern outside of any group, or of members of one queue group
@@ -26,6 +27,8 @@ type Interest struct {
 	Behind bool
 	// Slow says that one of their clients is about to be closed because it does not keep up.
 	Slow bool
+	// First says that a message goes there rather than to the members of the group at servers that do not say so.
+	First bool
 }
 
 // Lag is how well the client of a subscription keeps up with what it is sent.
@@ -73,8 +76,8 @@ type remote struct {
 	queue []byte
 	// count is how many subscriptions it stands for, never 0.
 	count uint64
-	// behind and slow are those of Interest.
-	behind, slow bool
+	// behind, slow and first are those of Interest.
+	behind, slow, first bool
 }
 
 // interestKey tells interests of one server apart.
@@ -134,7 +137,7 @@ func (t *Table) SetInterest(peer event.ServerID, i *Interest) int {
 		return 0
 	case s == nil:
 		s = &Sub{Pattern: i.Pattern, Queue: i.Queue, Slot: len(p.subs)}
-		s.remote = &remote{peer: peer, queue: []byte(i.Queue), count: i.Count, behind: i.Behind, slow: i.Slow}
+		s.remote = &remote{peer: peer, queue: []byte(i.Queue), count: i.Count, behind: i.Behind, slow: i.Slow, first: i.First}
 		p.byKey[key] = s
 		p.subs = append(p.subs, s)
 		t.insert(s)
@@ -143,7 +146,7 @@ func (t *Table) SetInterest(peer event.ServerID, i *Interest) int {
 		t.removeInterest(p, s)
 		return -1
 	default:
-		s.remote.count, s.remote.behind, s.remote.slow = i.Count, i.Behind, i.Slow
+		s.remote.count, s.remote.behind, s.remote.slow, s.remote.first = i.Count, i.Behind, i.Slow, i.First
 		return 0
 	}
 }
@@ -276,27 +279,37 @@ func (t *Table) forward(result *Result, base int, to []byte, m *Message) int {
 			continue
 		}
 		t.mesh.outgoing = Outgoing{To: to, Plain: p.Plain, Queues: p.queues, Slow: p.slow, Message: m}
-		t.mesh.Forward(p.ID, &t.mesh.outgoing)
+		if t.mesh.Forward(p.ID, &t.mesh.outgoing) {
+			sent++
+		}
 		p.queues, p.slow = p.queues[:0], false
-		sent++
 	}
 	t.mesh.outgoing = Outgoing{}
 	return sent
 }
 
-// choose picks one of the interests of other servers in a queue group, each as likely as it has members.
+// choose picks one of the interests of other servers in a queue group, each as likely as it has members. Those that come
+// first leave nothing to the others.
 func (t *Table) choose(remotes []*Sub) *Sub {
 	assert.True(len(remotes) > 0, "a member is chosen among some")
 	if len(remotes) == 1 {
 		return remotes[0]
 	}
-	total := uint64(0)
+	total, first := uint64(0), false
 	for _, s := range remotes {
-		total += s.remote.count
+		if s.remote.first && !first {
+			first, total = true, 0
+		}
+		if s.remote.first == first {
+			total += s.remote.count
+		}
 	}
 	assert.True(total > 0, "interest stands for members")
 	left := t.random.Uint64() % total
 	for _, s := range remotes {
+		if s.remote.first != first {
+			continue
+		}
 		if left < s.remote.count {
 			return s
 		}
@@ -324,6 +337,25 @@ func (t *Table) RouteLocal(in *Outgoing) int {
 			if result.Groups[i].Name == string(queue) && t.routeToGroup(result.Groups[i].Members, in.Message) {
 				taken++
 			}
+		}
+	}
+	t.depth--
+	return taken
+}
+
+// HomeGroup is the queue group as which a server announces what its subscriptions at home take, to servers that have none
+// for the same: there a message arises that is to be handed to RouteHome of one server. No client can name it.
+const HomeGroup = " home"
+
+// RouteHome hands a message that arose at another server to the subscriptions at home, as if it had arisen here. It returns
+// how many took it.
+func (t *Table) RouteHome(to []byte, m *Message) int {
+	result := t.Match(to)
+	t.depth++
+	taken := 0
+	for _, s := range result.Plain {
+		if s.Home && s.table != nil && s.Receiver.Deliver(s, m) {
+			taken++
 		}
 	}
 	t.depth--

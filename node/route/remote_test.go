@@ -72,10 +72,11 @@ func (s *server) Announce(i *Interest) {
 	}
 }
 
-func (s *server) Forward(to event.ServerID, out *Outgoing) {
+func (s *server) Forward(to event.ServerID, out *Outgoing) bool {
 	s.cluster.frames++
 	s.cluster.slow[int(to-1)] = out.Slow
 	s.cluster.servers[to-1].table.RouteLocal(out)
+	return true
 }
 
 func (s *server) Deliver(sub *Sub, _ *Message) bool {
@@ -309,8 +310,11 @@ func TestInterestOfAPeerIsCountedOnce(t *testing.T) {
 // drain is a mesh that notes nothing.
 type drain struct{ sent int }
 
-func (*drain) Announce(*Interest)                        {}
-func (d *drain) Forward(_ event.ServerID, out *Outgoing) { d.sent += 1 + len(out.Queues) }
+func (*drain) Announce(*Interest) {}
+func (d *drain) Forward(_ event.ServerID, out *Outgoing) bool {
+	d.sent += 1 + len(out.Queues)
+	return true
+}
 
 func TestRoutingToOtherServersDoesNotAllocate(t *testing.T) {
 	table, out := newTable(3), &drain{}

@@ -141,6 +141,30 @@ func (p *Plan) replace(r *keyed.Rand, victim uint64) {
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.AtMillis, b.AtMillis) })
 }
 
+// The smallest cluster with a server that has no JetStream, and how often of 1000 times there is one.
+const (
+	bareNodes = 5
+	bareOf    = 250
+)
+
+// bare leaves one server of some clusters without JetStream: its clients reach streams through the others. Its draws are its
+// own, so that plans without such a server are what they were.
+func (p *Plan) bare() {
+	r := keyed.Key(p.Seed).Rand("bare")
+	if p.Nodes < bareNodes || !r.Chance(bareOf) {
+		return
+	}
+	p.Cluster.Bare = 1 + r.Below(p.Nodes)
+	for i := range p.Streams {
+		p.Streams[i].Replicas = min(p.Streams[i].Replicas, p.Founders())
+	}
+	for i := range p.Ops {
+		if op := &p.Ops[i]; op.Kind == OpScale {
+			op.N = min(op.N, p.Founders())
+		}
+	}
+}
+
 // The catalog and the first stream are the groups that faults aim at most.
 const (
 	catalogGroup = 1

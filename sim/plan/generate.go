@@ -99,6 +99,7 @@ func Generate(seed uint64, options Options) *Plan {
 		if decayed {
 			p.leadDecayed()
 		}
+		p.bare()
 	}
 	return p
 }

@@ -103,6 +103,8 @@ type Cluster struct {
 	DriftsPPM []int64 `json:"drifts_ppm,omitempty"`
 	// ReadLease has leaders answer reads under leases.
 	ReadLease bool `json:"read_lease,omitempty"`
+	// Bare is the number, from 1, of a server without JetStream; 0: none.
+	Bare int `json:"bare,omitempty"`
 }
 
 // Net holds the knobs of the connections.
@@ -320,6 +322,14 @@ func (f *Fault) Damages() bool {
 		return true
 	}
 	return false
+}
+
+// Founders is the number of servers that found the catalog together.
+func (p *Plan) Founders() int {
+	if p.Cluster.Bare > 0 && p.Cluster.Bare <= p.Nodes {
+		return p.Nodes - 1
+	}
+	return p.Nodes
 }
 
 // Machines is the number of machines of the run.

@@ -42,7 +42,7 @@ func (w *World) founded() bool {
 			voters++
 		}
 	}
-	return voters >= w.plan.Nodes
+	return voters >= w.plan.Founders()
 }
 
 func (w *World) majorityWithout(members []replica.Member, m *machine) bool {

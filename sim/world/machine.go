@@ -183,7 +183,7 @@ func (m *machine) config() node.Config {
 				PingIntervalNanos: 120_000_000_000, PingsOut: 2, AuthTimeoutNanos: 2_000_000_000,
 			},
 			JetStream: engine.JetStream{
-				Enabled: true, StoreDir: Dir, Limits: limits, Strict: true,
+				Enabled: m.index+1 != w.plan.Cluster.Bare, StoreDir: Dir, Limits: limits, Strict: true,
 				CacheBytes: w.plan.Node.CacheBytes, CheckpointBytes: w.plan.Node.CheckpointBytes,
 				BlockBytes: w.plan.Node.BlockBytes, ReadLease: w.plan.Cluster.ReadLease,
 			},
@@ -276,8 +276,10 @@ func (m *machine) stop() {
 		m.diskEnd(at)
 		at = 0
 	}
-	if err := m.node.Storage().Close(); err != nil {
-		w.trace.Add(trace.Log, uint64(event.Error), 0, []byte("close: "+err.Error()))
+	if disk := m.node.Storage(); disk != nil {
+		if err := disk.Close(); err != nil {
+			w.trace.Add(trace.Log, uint64(event.Error), 0, []byte("close: "+err.Error()))
+		}
 	}
 	m.end(memfs.KeepAll)
 }

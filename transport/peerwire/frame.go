@@ -51,7 +51,8 @@ const (
 	// Pong answers a Ping: Token.
 	Pong Kind = 4
 	// Interest changes how many subscriptions the sender has: Account, Subject (a pattern), Queue, Count (the new number;
-	// 0: none any more), Flag (none of their clients keeps up), Offset (1: a client is about to be closed as too slow).
+	// 0: none any more), Flag (none of their clients keeps up), Offset (bits: 1, a client is about to be closed as too slow;
+	// 2, messages go there before the others of the group).
 	Interest Kind = 5
 	// Msg is a message for subscriptions of the receiver, which does not pass it on: Account, Subject (routed to), Text (the
 	// subject that subscriptions see, if it is another), Reply, Header, Payload, Flag (plain subscriptions get it), Queues
@@ -84,7 +85,7 @@ const (
 	// Digest compares states: Group, Offset (index), Token (digest).
 	Digest Kind = 17
 	// Join says what changed about the sender: Payload (a Hello). With Flag it invites the receiver to hold a replica of the
-	// catalog too: Extra (the members at its founding, in JSON).
+	// catalog too: Extra (the members at its founding, in JSON), Count (how many servers founded it together).
 	Join Kind = 18
 
 	// Propose is a command for the catalog, to the server that leads it; nobody waits for what becomes of it: Payload.
