@@ -215,6 +215,9 @@ func (r *run) trouble(what string, done bool) []verdict.Finding {
 	default:
 		finding.Class = "no-progress"
 		finding.Detail = fmt.Sprintf("%s did not come to rest; nodes up: %d;%s", what, r.world.Up(), r.load.Waiting())
+		if unsettled := r.world.Unsettled(); unsettled != "" {
+			finding.Detail += "; " + unsettled
+		}
 	}
 	return []verdict.Finding{finding}
 }

@@ -203,7 +203,26 @@ func (e *Engine) hopeless(g *group, want, have []replica.Member) bool {
 	return g == e.meta && voting > len(want)/2
 }
 
+// goesOnWithout reports whether the group still has a majority that is there when the member has left it. A voter whose
+// session is broken for a moment may be one that the group needs, because another one is gone for good.
+func (e *Engine) goesOnWithout(g *group, leaving replica.Member) bool {
+	voters, there := 0, 0
+	for _, m := range g.replica.Members() {
+		if m.Learner || m.ID == leaving.ID {
+			continue
+		}
+		voters++
+		if p, _ := g.replica.Progress(m.ID); m.ID == g.replica.ID() || p.Active && e.online(event.ServerID(m.Server)) {
+			there++
+		}
+	}
+	return there > voters/2
+}
+
 func (e *Engine) changeMembers(g *group, c replica.Change) {
+	if c.Kind == replica.Remove && !c.Member.Learner && !e.goesOnWithout(g, c.Member) {
+		return // tried again at a later tick
+	}
 	// A change that is refused, because another is under way, is proposed again at a later tick.
 	_ = g.replica.ChangeMembers(c, e)
 }

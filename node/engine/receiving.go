@@ -38,9 +38,10 @@ type receiving struct {
 	failures       int
 	damaged        bool // what came was not what the manifest says
 	installing     bool
-	// repair says that Raft did not offer it: it is to mend what is damaged here.
-	repair bool
-	until  int64
+	// repair says that Raft did not offer it: it is to mend what is damaged here. held says that the replica is kept from
+	// messages meanwhile, so that a snapshot can be as new as what it has.
+	repair, held bool
+	until        int64
 }
 
 // piecesMax bounds the pieces of one snapshot that are on their way; failuresMax how often a part may turn out damaged.
@@ -248,7 +249,13 @@ func (e *Engine) endReceiving(r *receiving) {
 
 // install has the snapshot made the state of the group.
 func (e *Engine) install(r *receiving) {
-	if !e.mayInstall(r) {
+	switch {
+	case e.mayInstall(r):
+	case e.mayHold(r):
+		r.held = true
+		e.askManifest(r)
+		return
+	default:
 		e.endReceiving(r) // the log brought meanwhile what the snapshot has, or this replica leads
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"weir/disk/wal"
 	"weir/node/event"
 	"weir/node/replica"
+	"weir/spec/assert"
 )
 
 // A replica whose message blocks, or whose checkpoint, are found damaged while it runs still has its log and its vote, and
@@ -76,8 +77,8 @@ func (e *Engine) mayInstall(r *receiving) bool {
 	}
 	replica := r.group.replica
 	leader, ok := replica.Member(replica.Leader())
-	if !ok || replica.IsLeader() || replica.Broken() != nil || r.manifest.Index < replica.Applied().Index {
-		return false
+	if !ok || replica.IsLeader() || replica.Broken() != nil || r.manifest.Index < replica.Commit() {
+		return false // entries that are committed and on their way to the disk would be applied before it is there
 	}
 	r.offer = &pb.Message{
 		Type: pb.MsgSnap.Enum(), To: new(replica.ID()), From: new(leader.ID), Term: new(replica.Term()),
@@ -85,12 +86,26 @@ func (e *Engine) mayInstall(r *receiving) bool {
 	return true
 }
 
+// mayHold reports whether a snapshot that is to mend the replica, and older than what that has, is worth another attempt
+// for which the replica stands still: under load it is never new enough otherwise.
+func (e *Engine) mayHold(r *receiving) bool {
+	return r.repair && !r.held && !r.group.replica.IsLeader() && r.group.replica.Broken() == nil
+}
+
+// standsStill reports whether messages are kept from the replica of the group, as a snapshot is about to take the place of its
+// state.
+func (e *Engine) standsStill(g *group) bool {
+	return g.installing || slices.ContainsFunc(e.receivings, func(r *receiving) bool { return r.group == g && r.held })
+}
+
 // adopt has the replica go on from the state that was installed.
 func (e *Engine) adopt(g *group, r *receiving, done *replica.Installation) {
 	old := g.replica.Machine()
 	switch {
 	case !r.repair || done.Mark.Index != old.Applied():
-		g.replica.Install(done, e)
+		taken := g.replica.Install(done, e)
+		assert.True(taken || g.replica.Broken() != nil, "a snapshot that was installed is newer than the state",
+			done.Mark.Index, old.Applied())
 	case done.Machine.Digest() != old.Digest():
 		e.fence(g, fmt.Errorf("its state at entry %d differs from the leader's", done.Mark.Index))
 		return

@@ -67,7 +67,7 @@ func (e *Engine) Members(r *replica.Replica) {
 // raftMessage takes a message of Raft from another server.
 func (e *Engine) raftMessage(p *peer, f *peerwire.Frame) error {
 	g := e.groups[wal.GroupID(f.Group)]
-	if g == nil || g.replica == nil || g.installing {
+	if g == nil || g.replica == nil || e.standsStill(g) {
 		return nil // a group that this server does not have, or not yet
 	}
 	m, err := replica.ParseMessage(f.Payload)

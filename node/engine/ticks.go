@@ -180,7 +180,7 @@ func (e *Engine) beatsFrom(p *peer, payload []byte) error {
 			return err
 		}
 		g := e.groups[wal.GroupID(b.Group)]
-		if g == nil || g.replica == nil || g.installing || b.To != g.replica.ID() {
+		if g == nil || g.replica == nil || e.standsStill(g) || b.To != g.replica.ID() {
 			continue
 		}
 		g.replica.ReceiveBeat(uint64(p.id), &b, e)

@@ -59,7 +59,11 @@ func (w *World) unsettledGroup(group wal.GroupID, all []hosted) string {
 		return ""
 	}
 	if at < 0 {
-		return fmt.Sprintf("group %d has no leader", group)
+		text := fmt.Sprintf("group %d has no leader", group)
+		for _, h := range all {
+			text += fmt.Sprintf("; node %d: %s", h.machine.index, about(h.replica))
+		}
+		return text
 	}
 	var leader *replica.Replica
 	for _, h := range all {
