@@ -92,7 +92,7 @@ func (f *FS) open(name string, flags int) (vfs.File, error) {
 	if err != nil {
 		return nil, mapError(err)
 	}
-	return &osFile{file}, nil
+	return &osFile{f: file}, nil
 }
 
 // Rename implements vfs.FS.
@@ -210,7 +210,8 @@ func describe(holder []byte) string {
 }
 
 type osFile struct {
-	f *os.File
+	f      *os.File
+	direct *direct // nil: everything goes through the cache
 }
 
 func (o *osFile) ReadAt(p []byte, off int64) (int, error) {
@@ -221,7 +222,23 @@ func (o *osFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// WriteUncached implements vfs.Uncached.
+func (o *osFile) WriteUncached() {
+	if o.direct == nil {
+		o.direct = openDirect(o.f.Name())
+	}
+}
+
+// WriteAt implements vfs.File.
 func (o *osFile) WriteAt(p []byte, off int64) (int, error) {
+	if o.direct.takes(len(p), off) {
+		n, err := o.direct.write(p, off)
+		if !errors.Is(err, unix.EINVAL) {
+			return n, mapError(err)
+		}
+		_ = o.direct.close() // nothing is written through it that is not synced through the other
+		o.direct = nil
+	}
 	n, err := o.f.WriteAt(p, off)
 	return n, mapError(err)
 }
@@ -247,7 +264,7 @@ func (o *osFile) Sync() error {
 	}
 }
 
-func (o *osFile) Close() error { return mapError(o.f.Close()) }
+func (o *osFile) Close() error { return mapError(errors.Join(o.direct.close(), o.f.Close())) }
 
 // mapError gives the errors of the operating system the identities that package vfs names.
 func mapError(err error) error {

@@ -101,6 +101,20 @@ type File interface {
 	Close() error
 }
 
+// Uncached is a File that can be written past the cache of the operating system.
+type Uncached interface {
+	// WriteUncached says that the file is written in whole pages of 4096 bytes, each write is waited for, and nobody reads
+	// soon what was written. Nothing but speed depends on it.
+	WriteUncached()
+}
+
+// WriteUncached tells a file what Uncached says, if it cares.
+func WriteUncached(f File) {
+	if u, ok := f.(Uncached); ok {
+		u.WriteUncached()
+	}
+}
+
 // CheckName returns an error that wraps ErrName unless the name is a valid path relative to the root.
 func CheckName(name string) error {
 	if !fs.ValidPath(name) {

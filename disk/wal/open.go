@@ -93,6 +93,7 @@ func (l *Log) openTail(r *recovery) error {
 	if err != nil {
 		return err
 	}
+	l.useFile(f)
 	l.f, l.id, l.header = f, s.file.id, s.file.header
 	l.off, l.recent = s.info.End, s.recent
 	if len(s.info.Damage) > 0 || !s.sound || r.news { // the file is left as it is, and the next table tells of the damage

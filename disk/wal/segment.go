@@ -139,8 +139,16 @@ func (l *Log) takeSpare() error {
 		_ = f.Close() // the first error is the one that counts
 		return fmt.Errorf("make segment %d: %w", id, err)
 	}
+	l.useFile(f)
 	s.f, s.id, s.filled = f, id, size
 	return nil
+}
+
+// useFile tells the file of a segment how it is written. In lazy mode nobody waits for the disk.
+func (l *Log) useFile(f vfs.File) {
+	if !l.opts.Lazy {
+		vfs.WriteUncached(f)
+	}
 }
 
 // PrepareNext does at most one bounded piece of the work that keeps Append fast: it makes the file of the next segment,

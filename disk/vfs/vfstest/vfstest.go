@@ -38,6 +38,7 @@ var cases = []struct {
 	{"List returns the names in ascending order", listSorted},
 	{"Remove refuses a directory that is not empty", removeDirectory},
 	{"two handles of a file see the same bytes", twoHandles},
+	{"WriteUncached changes nothing but speed", uncached},
 	{"Lock excludes a second holder until it is closed", lockExcludes},
 	{"Free returns a number that is not negative", free},
 	{"Sync and SyncDir succeed on a healthy device", syncs},
@@ -227,6 +228,40 @@ func free(fsys vfs.FS) error {
 		return fmt.Errorf("got %d", n)
 	}
 	return err
+}
+
+// uncached writes whole pages, few and many, and what is none, over each other in two files, of which one is told.
+func uncached(fsys vfs.FS) error {
+	var files [2]vfs.File
+	names := [2]string{"uncached", "cached"}
+	for i := range files {
+		f, err := fsys.Create(names[i])
+		if err != nil {
+			return err
+		}
+		files[i] = f
+	}
+	vfs.WriteUncached(files[0])
+	const page = 4096
+	var errs []error
+	for round, w := range []struct{ bytes, off int }{
+		{page, 0}, {3 * page, 8 * page}, {100, page + 1}, {page, page}, {page, 100}, {200 * page, 4 * page}, {2 * page, 203 * page}, {page + 1, 0},
+	} {
+		for _, f := range files {
+			_, err := f.WriteAt(bytes.Repeat([]byte{byte(round + 1)}, w.bytes), int64(w.off))
+			errs = append(errs, err)
+			if round%2 == 0 {
+				errs = append(errs, f.Sync())
+			}
+		}
+		told, told2 := vfs.ReadFile(fsys, names[0])
+		other, other2 := vfs.ReadFile(fsys, names[1])
+		errs = append(errs, told2, other2)
+		if !bytes.Equal(told, other) {
+			errs = append(errs, fmt.Errorf("the files differ after %d bytes at %d", w.bytes, w.off))
+		}
+	}
+	return errors.Join(append(errs, files[0].Close(), files[1].Close())...)
 }
 
 func syncs(fsys vfs.FS) error {
