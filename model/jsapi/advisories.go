@@ -52,19 +52,23 @@ type APIAudit struct {
 
 // ClientInfo says who made a request.
 type ClientInfo struct {
-	Start      *Time  `json:"start,omitempty"`
-	Host       string `json:"host,omitempty"`
-	ID         uint64 `json:"id,omitempty"`
-	Account    string `json:"acc,omitempty"`
-	User       string `json:"user,omitempty"`
-	Name       string `json:"name,omitempty"`
-	Lang       string `json:"lang,omitempty"`
-	Version    string `json:"ver,omitempty"`
-	RTT        int64  `json:"rtt,omitempty"`
-	Server     string `json:"server,omitempty"`
-	Cluster    string `json:"cluster,omitempty"`
-	Kind       string `json:"kind,omitempty"`
-	ClientType string `json:"client_type,omitempty"`
+	Start     *Time  `json:"start,omitempty"`
+	Host      string `json:"host,omitempty"`
+	ID        uint64 `json:"id,omitempty"`
+	Account   string `json:"acc,omitempty"`
+	User      string `json:"user,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Lang      string `json:"lang,omitempty"`
+	Version   string `json:"ver,omitempty"`
+	RTT       int64  `json:"rtt,omitempty"`
+	Server    string `json:"server,omitempty"`
+	Cluster   string `json:"cluster,omitempty"`
+	IssuerKey string `json:"issuer_key,omitempty"`
+	NameTag   string `json:"name_tag,omitempty"`
+	// Tags are what the issuer said of the client.
+	Tags       []string `json:"tags,omitempty"`
+	Kind       string   `json:"kind,omitempty"`
+	ClientType string   `json:"client_type,omitempty"`
 }
 
 // StreamAction reports that a stream was created, changed or deleted.

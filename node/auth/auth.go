@@ -31,6 +31,18 @@ type Identity struct {
 	Account string
 	// Permissions are what the client may do; nil means everything.
 	Permissions *Permissions
+
+	// The rest is of users of operators.
+
+	// Name is that of the user for people, AccountTag that of the account, "" when Account is.
+	Name, AccountTag string
+	// Issuer is the key that signed the user, Tags are what the signer said of it.
+	Issuer string
+	Tags   []string
+	// Limits are nil without any.
+	Limits *Limits
+	// EndNanos and AccountEndNanos are when the user, and its account, are no more, in unix nanoseconds; 0: never.
+	EndNanos, AccountEndNanos int64
 }
 
 // User is one configured user.
@@ -45,6 +57,8 @@ type User struct {
 	Permissions *Permissions
 	// Ways are the names of the ways in which the user may connect; empty means all.
 	Ways []string
+	// Nkey says that Name is a public key, and that the client has to sign what it is asked to.
+	Nkey bool
 }
 
 // Override is who may connect in one way, in place of what Config says of tokens and of clients without credentials.
@@ -67,6 +81,8 @@ type Config struct {
 	DefaultPermissions *Permissions
 	// MapCertificates finds users by their certificates alone.
 	MapCertificates bool
+	// Trust, when it is not nil, decides about all clients; there are no users, tokens and overrides then.
+	Trust *TrustConfig
 	// WebSockets, when it is not nil, is about clients that connect by WebSocket. MapWebSockets is MapCertificates for them.
 	WebSockets    *Override
 	MapWebSockets bool
@@ -77,6 +93,9 @@ type Authenticator struct {
 	users  map[string]*account
 	byCert []distinguished // users whose names are distinguished names, sorted; nil unless certificates are mapped
 	doors  [WebSocket + 1]door
+	trust  *trust // nil: the rest counts
+	nkeys  bool   // there are users with keys
+	maps   bool   // certificates are mapped by some way
 }
 
 // door is what differs from way to way.
@@ -94,6 +113,8 @@ type account struct {
 	secret   secret
 	identity Identity
 	ways     []string // empty: all
+	nkey     bool     // the name is a key
+	empty    bool     // there is no password
 }
 
 // mayUse reports whether it may connect in a way.
@@ -102,6 +123,14 @@ func (a *account) mayUse(w Way) bool { return len(a.ways) == 0 || slices.Contain
 // New checks the configuration and returns its authenticator.
 func New(config Config) (*Authenticator, error) {
 	a := &Authenticator{users: make(map[string]*account, len(config.Users))}
+	if config.Trust != nil {
+		if len(config.Users) > 0 || config.Token != "" || config.NoAuthUser != "" || config.WebSockets != nil {
+			return nil, errors.New("operators do not allow users to be configured directly")
+		}
+		var err error
+		a.trust, err = newTrust(config.Trust)
+		return a, err
+	}
 	for _, user := range config.Users {
 		if user.Name == "" {
 			return nil, errors.New("user without a name")
@@ -117,7 +146,10 @@ func New(config Config) (*Authenticator, error) {
 		if identity.Permissions == nil {
 			identity.Permissions = config.DefaultPermissions
 		}
-		a.users[user.Name] = &account{secret: newSecret(user.Password), identity: identity, ways: user.Ways}
+		a.users[user.Name] = &account{
+			secret: newSecret(user.Password), identity: identity, ways: user.Ways, nkey: user.Nkey, empty: user.Password == "",
+		}
+		a.nkeys = a.nkeys || user.Nkey
 	}
 	standard := &a.doors[Standard]
 	if config.Token != "" {
@@ -140,6 +172,7 @@ func New(config Config) (*Authenticator, error) {
 	web := &a.doors[WebSocket]
 	*web = *standard
 	standard.maps, web.maps = config.MapCertificates, config.MapWebSockets
+	a.maps = standard.maps || web.maps
 	if o := config.WebSockets; o != nil {
 		if err := a.override(web, o, config.DefaultPermissions); err != nil {
 			return nil, err
@@ -179,7 +212,13 @@ func (a *Authenticator) override(d *door, o *Override, permissions *Permissions)
 }
 
 // Secured reports whether users or a token are configured for a way, so that clients are expected to say who they are.
-func (a *Authenticator) Secured(w Way) bool { return a.doors[w].required }
+func (a *Authenticator) Secured(w Way) bool { return a.trust != nil || a.doors[w].required }
+
+// Signs reports whether clients may be asked to sign a nonce.
+func (a *Authenticator) Signs() bool { return a.trust != nil || a.nkeys }
+
+// Revoked reports whether a client that was let in once is refused because what it was given was taken back.
+func (p *Proof) Revoked() bool { return errors.Is(p.Refusal, errRevoked) }
 
 // Required reports whether a client has to send credentials before anything else.
 func (a *Authenticator) Required(w Way) bool {
@@ -199,6 +238,11 @@ func (a *Authenticator) Anonymous(w Way) (Identity, bool) {
 // Authenticate decides by the credentials in CONNECT, or by what the client proved, who the client is; false refuses it.
 // Credentials that no configuration asks for are ignored.
 func (a *Authenticator) Authenticate(c *wire.Connect, p *Proof) (Identity, bool) {
+	if a.trust != nil {
+		var identity Identity
+		identity, p.Refusal = a.trust.authenticate(c, p)
+		return identity, p.Refusal == nil
+	}
 	d := &a.doors[p.Way]
 	bare := c.User == "" && c.Password == "" && c.Token == "" && c.Nkey == ""
 	if !d.required || (bare && d.anonymous != nil) {
@@ -213,8 +257,18 @@ func (a *Authenticator) Authenticate(c *wire.Connect, p *Proof) (Identity, bool)
 
 // user finds the user that a client proves to be; nil for none.
 func (a *Authenticator) user(d *door, c *wire.Connect, p *Proof) *account {
+	if a.nkeys && d.token == nil && d.only == nil && c.Nkey != "" {
+		user := a.users[c.Nkey]
+		if user == nil || !user.nkey || !signed(c.Nkey, p.Nonce, c.Sig) {
+			return nil
+		}
+		return user
+	}
 	if d.maps && d.token == nil {
-		return a.holder(p.Certificate)
+		if user := a.holder(p.Certificate); user != nil && !user.nkey {
+			return user
+		}
+		return nil
 	}
 	proof, given := d.token, c.Token
 	switch {
@@ -224,7 +278,8 @@ func (a *Authenticator) user(d *door, c *wire.Connect, p *Proof) *account {
 	case d.only == nil:
 		proof, given = a.users[c.User], c.Password
 	}
-	if proof == nil || !proof.secret.matches(given) {
+	// Keys have no password, and users without one are known by their certificates where these are mapped.
+	if proof == nil || proof.nkey || proof.empty && a.maps || !proof.secret.matches(given) {
 		return nil
 	}
 	return proof

@@ -30,4 +30,18 @@ type Proof struct {
 	Way Way
 	// Certificate is what it proved to hold; nil without one.
 	Certificate *Certificate
+	// Nonce is what it was asked to sign; "" is never signed.
+	Nonce string
+	// Address is its address without port.
+	Address string
+	// Wall is the time in unix nanoseconds.
+	Wall int64
+	// Refusal is set to why it is not let in, for the operator; nil when there is no more to say.
+	Refusal error
+}
+
+// Limits bound a client; negative ones do not.
+type Limits struct {
+	// Subscriptions and PayloadBytes bound the client, Connections all clients of its account on one server.
+	Subscriptions, PayloadBytes, Connections int64
 }

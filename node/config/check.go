@@ -35,6 +35,7 @@ func (c *Config) Check() error {
 	}
 	c.checkTLS(add)
 	c.checkAccounts(add)
+	c.checkTrust(add)
 	c.checkCluster(add)
 	c.checkWebSocket(add)
 	return p.err()

@@ -108,6 +108,9 @@ type Config struct {
 	// SystemAccount is the name of the account that may ask about the server.
 	SystemAccount string
 
+	// Trust is about accounts that operators have signed.
+	Trust Trust
+
 	// JetStream is about persistence.
 	JetStream JetStream
 	// Cluster is about other servers.
@@ -177,6 +180,8 @@ type User struct {
 	Permissions *Permissions
 	// ConnectionTypes are the ways in which the user may connect, in capitals; empty means all.
 	ConnectionTypes []string
+	// Nkey says that Name is the public key of the user, who signs instead of sending a password.
+	Nkey bool
 }
 
 // Permissions say which subjects a user may use.

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"weir/node/auth"
 )
 
 // Difference is what a reload changes.
@@ -92,6 +94,7 @@ func userReload(was, next *Config) []option {
 		{name: "Authorization", was: a.Token, next: b.Token, line: reloaded("authorization token")},
 		{name: "Users", was: a.Users, next: b.Users, line: reloaded("authorization users")},
 		{name: "Permissions", was: a.Permissions, next: b.Permissions, line: reloaded("authorization permissions")},
+		{name: "Trusted operators", was: was.Trust, next: next.Trust, line: reloaded("operators and accounts"), secret: true},
 		{name: "NoAuthUser", was: was.NoAuthUser, next: next.NoAuthUser, line: reloaded("no_auth_user = %v", next.NoAuthUser)},
 		{name: "Accounts", was: accountUsers(was), next: accountUsers(next), line: reloaded("accounts")},
 	}
@@ -168,6 +171,12 @@ func fixed(was, next *Config) []option {
 
 // accountTraits are accounts without their users, as text.
 func accountTraits(c *Config) (list []string) {
+	for _, text := range c.Trust.Preload {
+		if a, err := auth.DecodeAccount(text); err == nil { // as it was when the file was read
+			list = append(list, fmt.Sprintf("%s %+v", a.Claims.Subject, a.Claims.Limits.JetStreamLimits))
+		}
+	}
+	slices.Sort(list)
 	for _, a := range c.Accounts {
 		var j AccountJetStream
 		if a.JetStream != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/model/subject"
+	"weir/node/auth"
 )
 
 // GlobalAccount is the account of all clients that are bound to no other.
@@ -61,14 +62,25 @@ func takeUsers(v value) []User {
 	users := make([]User, 0, len(list))
 	for _, item := range list {
 		var u User
+		key := ""
 		before := len(v.d.problems)
 		item.block([]field{
 			{"user username", func(v value) { v.text(&u.Name) }},
 			{"password pass", func(v value) { v.text(&u.Password) }},
 			{"permission permissions authorization", func(v value) { u.Permissions = takePermissions(v) }},
 			{"allowed_connection_types connection_types clients", func(v value) { u.ConnectionTypes = takeTypes(v) }},
-			unsupported("nkey proxy_required"),
+			{"nkey", func(v value) { v.text(&key) }},
+			unsupported("proxy_required"),
 		})
+		switch {
+		case len(v.d.problems) > before:
+		case key != "" && (u.Name != "" || u.Password != ""):
+			item.problem("Nkey users do not take usernames or passwords")
+		case key != "" && !auth.IsUserKey(key):
+			item.problem("Not a valid public nkey for a user")
+		case key != "":
+			u.Name, u.Nkey = key, true
+		}
 		switch {
 		case len(v.d.problems) > before:
 		case u.Name == "":

@@ -33,6 +33,8 @@ type account struct {
 	number uint64 // its place in Engine.accounts, and the Handler of the server's own subscriptions
 	routes *route.Table
 	limits *jsapi.Limits // nil without JetStream
+	// members is how many clients are bound to it.
+	members int
 }
 
 // openAccounts makes the accounts of the configuration. A server without accounts has the global account, which may use
@@ -43,7 +45,7 @@ func (e *Engine) openAccounts() {
 		return slices.ContainsFunc(configured, func(a Account) bool { return a.Name == name })
 	}
 	if len(configured) == 0 {
-		configured = append(configured, Account{globalAccount, &e.config.JetStream.Limits.Account})
+		configured = append(configured, Account{Name: globalAccount, JetStream: &e.config.JetStream.Limits.Account})
 	}
 	for _, name := range []string{globalAccount, e.config.SystemAccount} {
 		if !has(name) {

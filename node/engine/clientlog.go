@@ -15,7 +15,7 @@ func (e *Engine) logClosed(s *session.Session) {
 	level, text := event.Error, ""
 	switch reason := s.Closed(); reason {
 	case wire.AuthenticationFailure:
-		text = fmt.Sprintf("authentication error - User %q", s.Connect().User)
+		text = "authentication error - " + refusedUser(s)
 	case wire.SlowConsumerPendingBytes:
 		level, text = event.Info, fmt.Sprintf("Slow Consumer Detected: MaxPending of %d Exceeded", e.clientConfig.PendingBytesMax)
 	case wire.SlowConsumerWriteDeadline:
@@ -36,4 +36,21 @@ func (e *Engine) logClosed(s *session.Session) {
 		kind = "wid"
 	}
 	e.logf(level, fmt.Sprintf("%s:%d - %s:%d%s - %s", s.Address(), s.Port(), kind, s.ID(), who, text))
+}
+
+// refusedUser names who was not let in by what it said, which is no secret, and says why as far as that helps.
+func refusedUser(s *session.Session) string {
+	said, text := s.Connect(), ""
+	switch {
+	case said.Nkey != "":
+		text = fmt.Sprintf("Nkey %q", said.Nkey)
+	case said.User != "" || said.JWT == "":
+		text = fmt.Sprintf("User %q", said.User)
+	default:
+		text = "JWT User"
+	}
+	if err := s.Refusal(); err != nil {
+		text += ": " + err.Error()
+	}
+	return text
 }

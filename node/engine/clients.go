@@ -38,7 +38,7 @@ func (e *Engine) connect(in *event.Input) {
 	}
 	c := &client{}
 	e.sessions[in.Conn] = c
-	params := session.Params{ID: in.Conn, Address: address, Port: port, Random: e.random.Uint64(), Start: in.Start, Way: in.Way}
+	params := session.Params{ID: in.Conn, Address: address, Port: port, Random: e.random.Uint64(), Start: in.Start, Way: in.Way, Nonce: in.Nonce}
 	c.session = session.New(params, &e.clientConfig, (*clientHost)(e))
 	e.counters.total++
 	if len(e.sessions) > e.config.Limits.Connections {
@@ -162,6 +162,14 @@ func (h *clientHost) Table(account string) *route.Table {
 	return a.routes
 }
 
+// Members implements session.Host.
+func (h *clientHost) Members(account string, change int) int {
+	a := h.accountNamed[account]
+	a.members += change
+	assert.True(a.members >= 0, "members of an account >= 0", a.number)
+	return a.members
+}
+
 // Publish implements session.Host: whoever has interest in the subject gets the message, streams and the API too.
 func (h *clientHost) Publish(s *session.Session, m *route.Message) bool {
 	return s.Table().Route(m.Subject, m) > 0
@@ -205,6 +213,7 @@ func (e *Engine) clientInfo(c *client) *jsapi.ClientInfo {
 	}
 	return &jsapi.ClientInfo{
 		Start: &start, Host: s.Address(), ID: uint64(s.ID()), Account: s.Identity().Account, User: s.Identity().User,
+		IssuerKey: s.Identity().Issuer, NameTag: s.Identity().AccountTag, Tags: s.Identity().Tags,
 		Name: connect.Name, Lang: connect.Lang, Version: connect.Version, RTT: stats.RoundTripNanos,
 		Server: e.config.ServerName, Kind: "Client", ClientType: kind,
 	}

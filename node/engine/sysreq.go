@@ -35,7 +35,9 @@ type userInfo struct {
 	User        string           `json:"user"`
 	Account     string           `json:"account"`
 	AccountName string           `json:"account_name,omitempty"`
+	UserName    string           `json:"user_name,omitempty"`
 	Permissions *userPermissions `json:"permissions,omitempty"`
+	Expires     int64            `json:"expires,omitempty"`
 }
 
 type userPermissions struct {
@@ -71,9 +73,15 @@ func (u *userInfos) Deliver(sub *route.Sub, m *route.Message) bool {
 	}{
 		Server: e.describeServer(),
 		Data: userInfo{
-			User: identity.User, Account: identity.Account, AccountName: identity.Account,
+			User: identity.User, Account: identity.Account, AccountName: identity.Account, UserName: identity.Name,
 			Permissions: showPermissions(identity.Permissions),
 		},
+	}
+	if identity.AccountTag != "" {
+		answer.Data.AccountName = identity.AccountTag
+	}
+	if identity.EndNanos > 0 {
+		answer.Data.Expires = max(identity.EndNanos-e.wall, 0)
 	}
 	body, err := json.Marshal(&answer)
 	assert.True(err == nil, "plain fields can be encoded")

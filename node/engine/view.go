@@ -145,6 +145,8 @@ func showConnection(s *session.Session) monitor.Connection {
 		WebSocket: s.Way() == auth.WebSocket,
 		User:      s.Identity().User, Account: s.Identity().Account,
 	}
+	identity := s.Identity()
+	shown.AccountTag, shown.Issuer, shown.Tags = identity.AccountTag, identity.Issuer, identity.Tags
 	t := s.TLS()
 	if t == nil {
 		return shown

@@ -38,7 +38,7 @@ type InputKind uint8
 const (
 	// Woke brings nothing but time: a deadline that the engine asked for may have passed.
 	Woke InputKind = iota
-	// Opened reports a new client connection: Conn, Text (remote address), Start, Way.
+	// Opened reports a new client connection: Conn, Text (remote address), Start, Way, Nonce.
 	Opened
 	// Greet asks for INFO on a connection that was opened Silent, because the client waits for it: Conn.
 	Greet
@@ -84,6 +84,8 @@ type Input struct {
 	Start Start
 	// Way is how the client connects.
 	Way auth.Way
+	// Nonce is what the client has to sign when it proves to hold a key: text that nobody can know before.
+	Nonce string
 	// TLS is how the connection is protected. The engine keeps it.
 	TLS *TLS
 	// Cookies are what the client sent before it spoke the protocol. The engine keeps them.

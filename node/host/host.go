@@ -188,10 +188,11 @@ func (h *Host) accept(sock *net.TCPConn, way auth.Way) {
 		start = event.Guarded
 	}
 	c.Protect(guard)
+	nonce := newNonce()
 	h.conns[id] = c
 	address := sock.RemoteAddr().String()
 	h.tracer.Load().opened(clientName(id, address, way), id)
-	h.stepLocked(0, event.Input{Kind: event.Opened, Conn: id, Text: address, Start: start, Way: way})
+	h.stepLocked(0, event.Input{Kind: event.Opened, Conn: id, Text: address, Start: start, Way: way, Nonce: nonce})
 	go c.Serve()
 }
 

@@ -51,7 +51,9 @@ type connInfo struct {
 	Account       string      `json:"account,omitempty"`
 	List          []string    `json:"subscriptions_list,omitempty"`
 	Details       []subDetail `json:"subscriptions_list_detail,omitempty"`
+	Issuer        string      `json:"issuer_key,omitempty"`
 	NameTag       string      `json:"name_tag,omitempty"`
+	Tags          []string    `json:"tags,omitempty"`
 }
 
 // peerCert describes a certificate that a client sent.
@@ -228,7 +230,7 @@ func (q *connzQuery) describe(c *Connection, now int64) connInfo {
 		info.Stop, info.Idle = &stop, uptime(c.StopNanos-c.LastNanos)
 	}
 	if q.auth {
-		info.User, info.NameTag = c.User, c.Account
+		info.User, info.NameTag, info.Issuer, info.Tags = c.User, c.tag(), c.Issuer, c.Tags
 		if c.Account != "$G" {
 			info.Account = c.Account
 		}
@@ -248,9 +250,17 @@ func (c *Connection) detail(i int) subDetail {
 	s := &c.List[i]
 	d := subDetail{Subject: s.Subject, Queue: s.Queue, SID: s.SID, Msgs: s.Msgs, Max: s.Max, CID: c.ID}
 	if c.StopNanos != 0 {
-		d.Account, d.AccountTag = c.Account, c.Account
+		d.Account, d.AccountTag = c.Account, c.tag()
 	}
 	return d
+}
+
+// tag is the account's name for people.
+func (c *Connection) tag() string {
+	if c.AccountTag != "" {
+		return c.AccountTag
+	}
+	return c.Account
 }
 
 type subsz struct {
@@ -310,7 +320,7 @@ func (r *request) subsz() (*subsz, error) {
 				continue
 			}
 			d := c.detail(j)
-			d.Account, d.AccountTag = c.Account, c.Account
+			d.Account, d.AccountTag = c.Account, c.tag()
 			all = append(all, d)
 		}
 	}

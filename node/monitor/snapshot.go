@@ -160,6 +160,10 @@ type Connection struct {
 	WebSocket bool
 	// User is the name it authenticated as, Account the account it is bound to.
 	User, Account string
+	// AccountTag is the account's name for people, "" when Account is. Issuer is the key that signed the user, and Tags are
+	// what its holder said of it.
+	AccountTag, Issuer string
+	Tags               []string
 	// TLS is how it is protected; nil when it is not.
 	TLS *TLS
 }

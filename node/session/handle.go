@@ -63,12 +63,18 @@ func (s *Session) handleConnect(args []byte) {
 	s.timers.connected(now.Mono, s.pingInterval(), s.params.Random)
 	s.dropSubs()
 	s.headers = s.config.Info.Headers && s.connect.Headers
-	identity, ok := s.authenticate()
+	identity, ok, _ := s.authenticate()
 	if !ok || s.connect.Account != "" || s.connect.NewAccount {
 		s.Fail(wire.FailureAuthorization)
 		return
 	}
+	s.leave()
+	if l := identity.Limits; l != nil && l.Connections >= 0 && int64(s.host.Members(identity.Account, 0)) >= l.Connections {
+		s.Close(wire.MaxAccountConnectionsExceeded, "maximum account active connections exceeded")
+		return
+	}
 	s.bind(identity)
+	s.setLimits()
 	s.connected = true
 	if s.connect.Protocol < 0 || s.connect.Protocol > 1 {
 		s.Close(wire.BadClientProtocolVersion, "invalid client protocol")

@@ -18,6 +18,8 @@ type broker struct {
 	ready   []*Session
 	// buffers returns the buffers that sessions write to; nil lets them grow their own.
 	buffers func() []byte
+	// members counts the clients of accounts.
+	members map[string]int
 }
 
 // client is a connection without its socket.
@@ -35,7 +37,7 @@ type client struct {
 }
 
 func newBroker() *broker {
-	return &broker{now: event.Time{Mono: 1e9, Wall: 1e18}, tables: map[string]*route.Table{}, clients: map[event.ConnID]*client{}}
+	return &broker{now: event.Time{Mono: 1e9, Wall: 1e18}, tables: map[string]*route.Table{}, members: map[string]int{}, clients: map[event.ConnID]*client{}}
 }
 
 func (b *broker) Now() event.Time { return b.now }
@@ -45,6 +47,14 @@ func (b *broker) Table(account string) *route.Table {
 		b.tables[account] = route.NewTable(rand.NewPCG(1, 2))
 	}
 	return b.tables[account]
+}
+
+func (b *broker) Members(account string, change int) int {
+	b.members[account] += change
+	if b.members[account] < 0 {
+		panic("an account counts fewer than no clients")
+	}
+	return b.members[account]
 }
 
 func (b *broker) Publish(s *Session, m *route.Message) bool {

@@ -18,10 +18,14 @@ func (s *Session) Reauthenticate() (removed []string) {
 		return nil
 	}
 	identity, ok := s.config.Auth.Anonymous(s.params.Way)
+	revoked := false
 	if s.connected {
-		identity, ok = s.authenticate()
+		identity, ok, revoked = s.authenticate()
 	}
 	switch {
+	case !ok && revoked:
+		s.Close(wire.CredentialsRevoked, "User Authentication Revoked")
+		return nil
 	case !ok:
 		s.Fail(wire.FailureAuthorization)
 		return nil
@@ -34,18 +38,23 @@ func (s *Session) Reauthenticate() (removed []string) {
 }
 
 // authenticate decides by what the client said and by its certificate who it is.
-func (s *Session) authenticate() (auth.Identity, bool) {
-	proof := auth.Proof{Way: s.params.Way}
+func (s *Session) authenticate() (identity auth.Identity, ok, revoked bool) {
+	proof := auth.Proof{Way: s.params.Way, Nonce: s.params.Nonce, Address: s.params.Address, Wall: s.host.Now().Wall}
 	if s.tls != nil {
 		proof.Certificate = s.tls.Certificate
 	}
-	return s.config.Auth.Authenticate(&s.connect, &proof)
+	identity, ok = s.config.Auth.Authenticate(&s.connect, &proof)
+	s.refusal = proof.Refusal
+	return identity, ok, proof.Revoked()
 }
 
 // become gives the client another identity in the same account. What it may answer to it still may, as long as it may
 // answer at all.
 func (s *Session) become(identity auth.Identity) {
 	s.identity = identity
+	s.timers.endAt, s.timers.accountEndAt = s.ends(identity.EndNanos), s.ends(identity.AccountEndNanos)
+	s.begin()
+	s.setLimits()
 	p := identity.Permissions
 	switch {
 	case p == nil || p.Responses() == nil:

@@ -49,6 +49,8 @@ type Host interface {
 	Now() event.Time
 	// Table holds the subscriptions of an account.
 	Table(account string) *route.Table
+	// Members changes how many clients an account has, and returns how many it has.
+	Members(account string, change int) int
 	// Publish hands over a message that the client may publish, and reports whether anybody took it. The message and
 	// its slices are valid during the call only.
 	Publish(s *Session, m *route.Message) bool
@@ -73,6 +75,8 @@ type Params struct {
 	Start event.Start
 	// Way is how the client connects.
 	Way auth.Way
+	// Nonce is what the client has to sign, when it has to.
+	Nonce string
 }
 
 // Session is the state of one client connection.
@@ -98,6 +102,8 @@ type Session struct {
 	cookies *auth.Cookies
 
 	table *route.Table
+	// member says that the account counts the client.
+	member bool
 	// subs are the subscriptions; the Slot of each is its index. bySid finds them.
 	subs  []*route.Sub
 	bySid map[string]*route.Sub
@@ -106,6 +112,10 @@ type Session struct {
 	// replies are the reply subjects that the client may publish to; nil without allow_responses.
 	replies *auth.Replies
 	message route.Message
+	// limits are the parser's for this client.
+	limits wire.Limits
+	// refusal is why the client was not let in, for the operator; nil when there is no more to say.
+	refusal error
 	// behind are subscriptions of which other servers know that the client does not keep up.
 	behind []*route.Sub
 
@@ -135,7 +145,7 @@ func New(params Params, config *Config, host Host) *Session {
 	if s.unsettled {
 		s.timers.authAt = 0
 	}
-	s.orders.Limits = config.Limits
+	s.setLimits()
 	if identity, ok := config.Auth.Anonymous(params.Way); ok {
 		s.bind(identity)
 	} else {
@@ -192,8 +202,32 @@ func (s *Session) SetConfig(config *Config) {
 	}
 	s.config = config
 	s.begin()
-	s.orders.Limits = config.Limits
+	s.setLimits()
 }
+
+// setLimits has the parser keep to the limits of the server and of the client.
+func (s *Session) setLimits() {
+	s.limits = s.config.Limits
+	if l := s.identity.Limits; l != nil && l.PayloadBytes >= 0 && (s.limits.PayloadBytes < 0 || l.PayloadBytes < int64(s.limits.PayloadBytes)) {
+		s.limits.PayloadBytes = int(l.PayloadBytes)
+	}
+	s.orders.Limits = s.limits
+}
+
+// subscriptionsMax is how many subscriptions the client may have; negative: any number.
+func (s *Session) subscriptionsMax() int64 {
+	most := int64(s.config.SubscriptionsMax)
+	if most == 0 {
+		most = -1
+	}
+	if l := s.identity.Limits; l != nil && l.Subscriptions >= 0 && (most < 0 || l.Subscriptions < most) {
+		most = l.Subscriptions
+	}
+	return most
+}
+
+// Refusal is why the client was not let in, for the operator; nil when there is no more to say.
+func (s *Session) Refusal() error { return s.refusal }
 
 // Take returns what the session has for the host since Ready. The host owns the bytes and reports them by Flushed.
 func (s *Session) Take() event.ConnOut {
@@ -248,18 +282,40 @@ func (s *Session) end(reason wire.Reason) {
 	s.reason = reason
 	s.lastSubs = slices.Clone(s.subs)
 	s.dropSubs()
+	s.leave()
+}
+
+// leave takes the client out of its account.
+func (s *Session) leave() {
+	if s.member {
+		s.host.Members(s.identity.Account, -1)
+		s.member = false
+	}
 }
 
 // bind settles who the client is.
 func (s *Session) bind(identity auth.Identity) {
 	assert.True(len(s.subs) == 0, "an identity changes without subscriptions", uint64(len(s.subs)))
+	s.leave()
+	s.host.Members(identity.Account, 1)
+	s.member = true
 	s.identity = identity
 	s.table = s.host.Table(identity.Account)
+	s.timers.endAt, s.timers.accountEndAt = s.ends(identity.EndNanos), s.ends(identity.AccountEndNanos)
 	s.filtered, s.replies = false, nil
 	if p := identity.Permissions; p != nil && p.Responses() != nil {
 		s.replies = auth.NewReplies(*p.Responses())
 	}
 	s.admitted = true
+}
+
+// ends is the monotone time at which something ends; 0: never.
+func (s *Session) ends(wall int64) int64 {
+	if wall == 0 {
+		return 0
+	}
+	now := s.host.Now()
+	return now.Mono + max(wall-now.Wall, 1)
 }
 
 // begin tells the host that there is something to take, once.
@@ -299,7 +355,10 @@ func (s *Session) info() wire.Info {
 	info := s.config.Info
 	info.ClientID = uint64(s.params.ID)
 	info.ClientIP = s.params.Address
-	info.MaxPayload = s.config.Limits.PayloadBytes
+	info.MaxPayload = s.limits.PayloadBytes
+	if s.config.Auth.Signs() {
+		info.Nonce = s.params.Nonce
+	}
 	info.AuthRequired = s.config.Auth.Required(s.params.Way)
 	if s.params.Way == auth.WebSocket {
 		door := &s.config.WebSockets

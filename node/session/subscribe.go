@@ -24,7 +24,7 @@ func (s *Session) subscribe(op *wire.Op) {
 		s.sendErr(text)
 		return
 	}
-	if most := s.config.SubscriptionsMax; most > 0 && len(s.subs) >= most {
+	if most := s.subscriptionsMax(); most >= 0 && int64(len(s.subs)) >= most {
 		s.sendErr("maximum subscriptions exceeded")
 		return
 	}

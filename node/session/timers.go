@@ -18,6 +18,8 @@ type timers struct {
 	// authAt is when the client must have said something, 0 once it has or when there are no users. A client that may do
 	// without credentials has to show itself too: until then nobody knows whether it will send some.
 	authAt int64
+	// endAt and accountEndAt are when the credentials, and those of the account, count no more; 0: never.
+	endAt, accountEndAt int64
 	// pingAt is when the client is looked at next.
 	pingAt int64
 	// lastIn is when the client last did something but answer pings.
@@ -61,14 +63,16 @@ func (t *timers) pong(now int64) {
 
 // Deadline is the monotone time at which Tick has to be called, 0 for a closed session.
 func (s *Session) Deadline() int64 {
-	switch {
-	case s.reason != 0:
+	if s.reason != 0 {
 		return 0
-	case s.timers.authAt != 0:
-		return min(s.timers.authAt, s.timers.pingAt)
-	default:
-		return s.timers.pingAt
 	}
+	at := s.timers.pingAt
+	for _, other := range [...]int64{s.timers.authAt, s.timers.endAt, s.timers.accountEndAt} {
+		if other != 0 {
+			at = min(at, other)
+		}
+	}
+	return at
 }
 
 // Tick does what has become due. Calling it early or often does no harm.
@@ -79,6 +83,14 @@ func (s *Session) Tick() {
 	now := s.host.Now().Mono
 	if s.timers.authAt != 0 && now >= s.timers.authAt {
 		s.Close(wire.AuthenticationTimeout, "Authentication Timeout")
+		return
+	}
+	if s.timers.endAt != 0 && now >= s.timers.endAt {
+		s.Close(wire.AuthenticationExpired, "User Authentication Expired")
+		return
+	}
+	if s.timers.accountEndAt != 0 && now >= s.timers.accountEndAt {
+		s.Close(wire.AuthenticationExpired, "Account Authentication Expired")
 		return
 	}
 	if now < s.timers.pingAt {

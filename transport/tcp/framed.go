@@ -349,7 +349,22 @@ func (f *framed) sayGoodbye(status ws.StatusCode, text string) {
 // closeFor ends the connection and tells the client why.
 func (f *framed) closeFor(reason wire.Reason) error {
 	f.sayGoodbye(statusOf(reason), reason.String())
+	f.linger()
 	return f.Conn.Close()
+}
+
+// lingerBytesMax bounds what is read from a client that is on its way out.
+const lingerBytesMax = 1 << 20
+
+// linger waits until the client has closed its side too, but not long: a socket that is closed while the client still writes
+// makes the client lose what it was told last.
+func (f *framed) linger() {
+	half, can := f.Conn.(interface{ CloseWrite() error })
+	if !can || half.CloseWrite() != nil || f.Conn.SetReadDeadline(time.Now().Add(goodbye)) != nil {
+		return
+	}
+	// Whatever comes, and however it ends, nobody is interested any more.
+	_, _ = io.Copy(io.Discard, io.LimitReader(f.Conn, lingerBytesMax))
 }
 
 // statusOf is the status by which clients are told why they are closed.

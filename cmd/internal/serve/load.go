@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/conf"
 
+	"weir/node/auth"
 	"weir/node/config"
 	"weir/transport/tcp"
 )
@@ -20,8 +21,9 @@ type settings struct {
 	file   string
 	digest string // of the file's content, as monitoring shows it
 	loaded time.Time
-	guard  *tcp.Guard // of the connections of clients; nil without TLS
-	web    *tcp.Guard // of WebSockets
+	guard  *tcp.Guard        // of the connections of clients; nil without TLS
+	web    *tcp.Guard        // of WebSockets
+	trust  *auth.TrustConfig // nil without operators
 }
 
 // load reads the configuration file, if any, and lets the flags override it. Warnings do not keep a server from
@@ -48,6 +50,9 @@ func load(f *flags) (settings, config.Problems, error) {
 		return s, warnings, err
 	}
 	var err error
+	if s.trust, err = loadTrust(&s.Config); err != nil {
+		return s, warnings, err
+	}
 	if s.guard, err = clientGuard(s.TLS); err != nil {
 		return s, warnings, err
 	}

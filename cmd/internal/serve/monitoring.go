@@ -125,7 +125,7 @@ func (m *monitoring) Server() monitor.Server {
 	s := monitor.Server{
 		ID: p.self.id, Name: c.ServerName, Version: jsapi.Version, GoVersion: runtime.Version(), GitCommit: commit(),
 		Host: c.Host, Port: c.Port, HTTPHost: c.HTTPHost, HTTPPort: c.HTTPPort, HTTPBasePath: c.HTTPBasePath,
-		AuthRequired: authRequired(&c.Config), MaxConnections: c.MaxConnections, MaxSubscriptions: c.MaxSubscriptions, PingMax: c.PingMax,
+		AuthRequired: authRequired(c), MaxConnections: c.MaxConnections, MaxSubscriptions: c.MaxSubscriptions, PingMax: c.PingMax,
 		MaxControlLine: c.MaxControlLineBytes, MaxPayload: c.MaxPayloadBytes, MaxPending: c.MaxPendingBytes,
 		PingIntervalNanos: c.PingIntervalNanos, AuthTimeoutNanos: c.Authorization.TimeoutNanos,
 		WriteDeadlineNanos: c.WriteDeadlineNanos, StartNanos: p.started.UnixNano(), ConfigNanos: c.loaded.UnixNano(),
@@ -157,9 +157,9 @@ func (m *monitoring) Server() monitor.Server {
 	return s
 }
 
-func authRequired(c *config.Config) bool {
-	a := authConfig(c)
-	return len(a.Users) > 0 || a.Token != ""
+func authRequired(s *settings) bool {
+	a := authConfig(s)
+	return a.Trust != nil || len(a.Users) > 0 || a.Token != ""
 }
 
 func (m *monitoring) attached() *host.Host {

@@ -75,7 +75,7 @@ func (p *process) change(next *settings, users bool) (host.Change, error) {
 	if c.Cluster, err = hostCluster(&next.Config); err != nil || !users {
 		return c, err
 	}
-	c.Clients.Users, err = auth.New(authConfig(&next.Config))
+	c.Clients.Users, err = auth.New(authConfig(next))
 	return c, err
 }
 

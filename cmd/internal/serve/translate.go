@@ -26,7 +26,7 @@ type identity struct {
 
 // nodeConfig translates the configuration into that of a node. The listening port is set by the host.
 func nodeConfig(s *settings, self identity) (node.Config, error) {
-	authenticator, err := auth.New(authConfig(&s.Config))
+	authenticator, err := auth.New(authConfig(s))
 	if err != nil {
 		return node.Config{}, err
 	}
@@ -41,7 +41,7 @@ func nodeConfig(s *settings, self identity) (node.Config, error) {
 		Port:          max(s.Port, 0),
 		GoVersion:     runtime.Version(),
 		Auth:          authenticator,
-		Accounts:      accounts(&s.Config),
+		Accounts:      accounts(s),
 		Limits:        clientLimits(&s.Config),
 		Protection:    protection(&s.Config),
 		WebSockets:    door(&s.Config),
@@ -128,7 +128,11 @@ func jetStream(j *config.JetStream, dir string) engine.JetStream {
 
 // accounts translates the accounts, and what each may store. As long as none but the system account is configured, all
 // clients share one that may use everything.
-func accounts(c *config.Config) []engine.Account {
+func accounts(s *settings) []engine.Account {
+	c := &s.Config
+	if s.trust != nil {
+		return trustedAccounts(s.trust)
+	}
 	var all []engine.Account
 	for _, a := range c.Accounts {
 		made := engine.Account{Name: a.Name}
@@ -149,7 +153,11 @@ func accounts(c *config.Config) []engine.Account {
 }
 
 // authConfig collects all users of all accounts.
-func authConfig(c *config.Config) auth.Config {
+func authConfig(s *settings) auth.Config {
+	c := &s.Config
+	if s.trust != nil {
+		return auth.Config{Trust: s.trust}
+	}
 	a := auth.Config{Token: c.Authorization.Token, NoAuthUser: c.NoAuthUser, MapCertificates: c.TLS != nil && c.TLS.VerifyAndMap}
 	if c.Authorization.User != "" || c.Authorization.Password != "" {
 		a.Users = append(a.Users, auth.User{
@@ -161,7 +169,7 @@ func authConfig(c *config.Config) auth.Config {
 			u := &users[i]
 			a.Users = append(a.Users, auth.User{
 				Name: u.Name, Password: u.Password, Account: account, Permissions: permissions(u.Permissions),
-				Ways: u.ConnectionTypes,
+				Ways: u.ConnectionTypes, Nkey: u.Nkey,
 			})
 		}
 	}
