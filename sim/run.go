@@ -26,6 +26,8 @@ const (
 	DrainMax = 180 * second
 	// ReadBackMax bounds the time to read back everything stored.
 	ReadBackMax = 60 * second
+	// MirrorMax bounds the time until mirrors have what their streams have, and to read them back.
+	MirrorMax = 60 * second
 	// WatchMax bounds the time until watches have caught up.
 	WatchMax = 60 * second
 	// SettleMax bounds the time until all replicas of a cluster are members as the catalog wants and equal.
@@ -146,6 +148,12 @@ func (r *run) phases() []verdict.Finding {
 	r.load.ReadBack(&read)
 	r.world.RunUntil(r.world.Now()+ReadBackMax, func() bool { return read || r.stopped() })
 	if f := r.trouble("read-back", read); f != nil {
+		return f
+	}
+	mirrored := false
+	r.load.ReadMirrors(&mirrored)
+	r.world.RunUntil(r.world.Now()+MirrorMax, func() bool { return mirrored || r.stopped() })
+	if f := r.trouble("mirrors", mirrored); f != nil {
 		return f
 	}
 	r.world.RunUntil(r.world.Now()+WatchMax, func() bool { return r.load.CaughtUp() || r.stopped() })

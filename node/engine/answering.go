@@ -45,6 +45,10 @@ func (e *Engine) gatherCopies(a *answering) {
 	a.msgs = make([]copyRead, len(a.known))
 	a.waiting = len(a.known) + 1
 	for i := range a.known {
+		if _, cached := a.group.index.Cached(a.known[i].Seq); !cached && e.config.Plant.CopyCached {
+			a.waiting--
+			continue
+		}
 		e.fetch(a.group, a.known[i].Seq, func(m *stored, err error) {
 			a.msgs[i].err = err
 			if m != nil {

@@ -164,6 +164,10 @@ type Plant struct {
 	KeepFailedID bool
 	// OwnClock judges ticks by the clock of the server instead of the time in the log.
 	OwnClock bool
+	// CopyByName takes a stream that was created again for the one of the name before, when it is copied to a mirror.
+	CopyByName bool
+	// CopyCached leaves out of the answer to a mirror what has to be read from the disk, as if it were gone.
+	CopyCached bool
 	// DamageIsEnd takes a damaged message for one that is not there.
 	DamageIsEnd bool
 }

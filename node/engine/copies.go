@@ -195,7 +195,10 @@ func (q *question) begin(s *stream.Machine) uint64 {
 
 // incarnation identifies a stream, as long as its sequences go on: one that is kept in memory begins anew with the process.
 func (e *Engine) incarnation(g *group) uint64 {
-	if g.durable() {
+	switch {
+	case e.config.Plant.CopyByName:
+		return 1
+	case g.durable():
 		return uint64(g.id)
 	}
 	return 1<<63 | (uint64(g.id)<<24^e.config.Boot)&^(1<<63)

@@ -101,6 +101,7 @@ func Generate(seed uint64, options Options) *Plan {
 		}
 		p.bare()
 	}
+	p.mirrors()
 	return p
 }
 

@@ -55,6 +55,9 @@ type Plan struct {
 	// Streams and Consumers are created before the first operation, by the API.
 	Streams   []Stream   `json:"streams"`
 	Consumers []Consumer `json:"consumers,omitempty"`
+	// Mirrors and Rebirths are created during the run.
+	Mirrors  []Mirror  `json:"mirrors,omitempty"`
+	Rebirths []Rebirth `json:"rebirths,omitempty"`
 	// Clients is the number of sequential clients, AnswerMillis how long each waits for an answer; 0 is four seconds.
 	Clients      int   `json:"clients"`
 	AnswerMillis int64 `json:"answer_ms,omitempty"`
@@ -417,5 +420,5 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("%w: consumer %d of stream %d", ErrInvalid, i, c.Stream)
 		}
 	}
-	return nil
+	return p.validateMirrors()
 }

@@ -30,6 +30,12 @@ func Shrink(p *plan.Plan, class string, budget int, judge func(*plan.Plan) strin
 		s.cut(func(p *plan.Plan) int { return len(p.Ops) }, func(p *plan.Plan, lo, hi int) {
 			p.Ops = append(p.Ops[:lo:lo], p.Ops[hi:]...)
 		})
+		s.cut(func(p *plan.Plan) int { return len(p.Mirrors) }, func(p *plan.Plan, lo, hi int) {
+			p.Mirrors = append(p.Mirrors[:lo:lo], p.Mirrors[hi:]...)
+		})
+		s.cut(func(p *plan.Plan) int { return len(p.Rebirths) }, func(p *plan.Plan, lo, hi int) {
+			p.Rebirths = append(p.Rebirths[:lo:lo], p.Rebirths[hi:]...)
+		})
 		s.nodes()
 		s.clients()
 		s.consumers()
@@ -39,7 +45,7 @@ func Shrink(p *plan.Plan, class string, budget int, judge func(*plan.Plan) strin
 }
 
 func (s *shrinker) size() int {
-	return len(s.best.Ops) + len(s.best.Faults) + len(s.best.Consumers) + s.best.Clients + s.best.Machines()
+	return len(s.best.Ops) + len(s.best.Faults) + len(s.best.Consumers) + len(s.best.Mirrors) + len(s.best.Rebirths) + s.best.Clients + s.best.Machines()
 }
 
 // try keeps a candidate if it can be run and fails in the same way.
@@ -96,6 +102,12 @@ func (s *shrinker) nodes() {
 		}
 		for i := range candidate.Streams {
 			candidate.Streams[i].Replicas = min(candidate.Streams[i].Replicas, candidate.Nodes)
+		}
+		for i := range candidate.Mirrors {
+			candidate.Mirrors[i].Replicas = min(candidate.Mirrors[i].Replicas, candidate.Nodes)
+		}
+		for i := range candidate.Rebirths {
+			candidate.Rebirths[i].Replicas = min(candidate.Rebirths[i].Replicas, candidate.Nodes)
 		}
 		for i := range candidate.Ops {
 			if op := &candidate.Ops[i]; op.Kind == plan.OpScale || op.Kind == plan.OpPeerRemove {

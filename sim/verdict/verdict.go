@@ -54,6 +54,12 @@ func Judge(p *plan.Plan, o *workload.Observations) []Finding {
 	}
 	found = append(found, Consumers(p, o)...)
 	found = append(found, descriptions(p, o)...)
+	for i := range p.Mirrors {
+		found = append(found, mirror(p, o, i)...)
+	}
+	for _, b := range o.Rebirths {
+		found = append(found, reborn(b)...)
+	}
 	for _, w := range o.Wrong {
 		found = append(found, Finding{Class: "incarnation", At: w.At, Detail: w.Detail})
 	}

@@ -26,11 +26,14 @@ func (l *Workload) ask(r request, done func(m *message)) {
 }
 
 // later runs f after retryAfter. It is a call without a request, whose time-out is what is wanted.
-func (l *Workload) later(f func()) {
+func (l *Workload) later(f func()) { l.at(l.world.Now()+retryAfter, f) }
+
+// at runs f at a time.
+func (l *Workload) at(time int64, f func()) {
 	l.tokens++
 	k := &call{client: l.admin(), token: l.tokens, delay: true, done: func(*message) { f() }}
 	l.calls[k.token] = k
-	l.world.After(l.world.Now()+retryAfter, uint64(k.client.index), timerCall|k.token)
+	l.world.After(max(time, l.world.Now()), uint64(k.client.index), timerCall|k.token)
 }
 
 // createStream creates the i-th stream of the plan and everything after it.
@@ -94,6 +97,7 @@ func (l *Workload) streamConfig(i int, description string) []byte {
 func (l *Workload) createConsumer(i int) {
 	if i == len(l.plan.Consumers) {
 		l.ready = true
+		l.startMirrors()
 		for _, c := range l.clients[:l.plan.Clients] {
 			l.world.After(l.world.Now(), uint64(c.index), timerNext)
 		}
@@ -279,12 +283,14 @@ func inTurn(steps []func(done func()), finish func()) {
 
 // together begins all steps at once.
 func together(steps []func(done func()), finish func()) {
-	left := len(steps)
-	for _, step := range steps {
-		step(func() {
-			if left--; left == 0 {
-				finish()
-			}
-		})
+	left := len(steps) + 1
+	end := func() {
+		if left--; left == 0 {
+			finish()
+		}
 	}
+	for _, step := range steps {
+		step(end)
+	}
+	end()
 }

@@ -41,6 +41,10 @@ type Observations struct {
 	Watches []*Watch
 	// Finals are the read-backs of the streams, by the index of the stream; nil when the stream was not available.
 	Finals []*Final
+	// Mirrors are the read-backs of the mirrors, by index; nil when one was not available.
+	Mirrors []*MirrorFinal
+	// Rebirths are what became of the plan's rebirths, by index.
+	Rebirths []*Reborn
 	// Consumers are the last states of the plan's consumers, by index; nil when not available. States are those that
 	// clients saw on the way.
 	Consumers []*ConsumerState
@@ -172,6 +176,7 @@ func New(p *plan.Plan, w *world.World, tr *trace.Trace) *Workload {
 		newest: make([]uint64, len(p.Streams)), newestSubject: map[string]uint64{},
 	}
 	l.Finals = make([]*Final, len(p.Streams))
+	l.Mirrors = make([]*MirrorFinal, len(p.Mirrors))
 	for i := range p.Streams {
 		l.replicas = append(l.replicas, max(p.Streams[i].Replicas, 1))
 	}

@@ -1,6 +1,9 @@
 package world
 
-import "weir/node"
+import (
+	"weir/node"
+	"weir/sim/plan"
+)
 
 // Plant is a deliberate fault of the node, for proving that the simulator finds such faults.
 type Plant struct {
@@ -52,6 +55,10 @@ func serverPlants() []Plant {
 			set: func(c *node.Config) { c.Storage.Plant.CheckpointBeforeBlocks = true }},
 		{Name: "read-before-term", What: "answers reads on a single voter before an entry of its term is committed",
 			set: func(c *node.Config) { c.Engine.Plant.Replica.ReadBeforeTerm = true }},
+		{Name: plan.MirrorOfCached, What: "tells mirrors only of what is in memory",
+			set: func(c *node.Config) { c.Engine.Plant.CopyCached = true }},
+		{Name: plan.MirrorByName, What: "takes a stream that was created again for the one that a mirror copies",
+			set: func(c *node.Config) { c.Engine.Plant.CopyByName = true }},
 		{Name: "apply-twice", What: "applies an entry twice after a restart",
 			set: func(c *node.Config) { c.Engine.Plant.Stream.ApplyTwice = true }},
 	}
