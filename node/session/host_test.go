@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -84,7 +85,7 @@ func (b *broker) open(id event.ConnID, config *Config) *client {
 // begin opens a connection that begins in one of the ways.
 func (b *broker) begin(id event.ConnID, config *Config, start event.Start) *client {
 	c := &client{parser: wire.NewParser(config.Limits)}
-	c.session = New(Params{ID: id, Address: "10.0.0.1", Random: uint64(id), Start: start}, config, b)
+	c.session = New(Params{ID: id, Address: "10.0.0.1", Random: uint64(id), Start: start, Nonce: fmt.Sprintf("n%d", id)}, config, b)
 	b.clients[id] = c
 	b.drain()
 	return c
@@ -124,6 +125,9 @@ func (b *broker) drain() {
 		}
 		if out.Admit {
 			c.parser.Admit()
+		}
+		if out.Limits != (wire.Limits{}) && c.parser != nil {
+			c.parser.SetLimits(out.Limits)
 		}
 		if out.Close {
 			c.closed, c.reason = true, out.Reason
