@@ -74,6 +74,14 @@ type Node struct {
 	inputs  [1]event.Input
 }
 
+// PatienceMax is how many starts in a row are given up because the device does not read something, PatienceNanos the time
+// between them, before what is not readable is taken for damaged (storage.Options.Patient): a server that comes back after
+// a fault of its disk better waits a little than to be built anew from the others, who may have the same trouble.
+const (
+	PatienceMax   = 3
+	PatienceNanos = int64(1e9)
+)
+
 // New opens the data directory, recovers what it holds, and starts the engine. Its first outputs are handed to env
 // before New returns. Without JetStream no directory is opened.
 func New(env Env, config Config) (*Node, error) {

@@ -304,7 +304,7 @@ func TestTornMarkLeavesTheOneBefore(t *testing.T) {
 			must(t, image.Damage("wal/"+markName, memfs.RotNoise, slot*markSlotBytes))
 			f, err := image.Open("wal/" + markName)
 			must(t, err)
-			if m, _, err := readMark(f); err != nil || m.number+1 < l.mark.last.number {
+			if m, _, err := readMark(f, false); err != nil || m.number+1 < l.mark.last.number {
 				t.Fatalf("mark %d with slot %d torn reads as %d, %v", l.mark.last.number, slot, m.number, err)
 			}
 		}

@@ -70,8 +70,9 @@ func (m *markFile) save(next mark) error {
 	return nil
 }
 
-// readMark returns the newest good slot, or the zero mark with a note where there is none in an existing file.
-func readMark(f vfs.File) (newest mark, note string, err error) {
+// readMark returns the newest good slot, or the zero mark with a note where there is none in an existing file. A slot that
+// the device does not read is an error when patient, else a damaged slot.
+func readMark(f vfs.File, patient bool) (newest mark, note string, err error) {
 	data := make([]byte, markSlots*markSlotBytes)
 	bad := 0
 	for i := range int64(markSlots) {
@@ -79,6 +80,9 @@ func readMark(f vfs.File) (newest mark, note string, err error) {
 		slot := data[at.Offset : at.Offset+markSlotBytes]
 		n, err := f.ReadAt(slot, at.Offset)
 		if err != nil && errors.Is(err, vfs.ErrIO) {
+			if patient {
+				return mark{}, "", fmt.Errorf("read the mark: %w", err)
+			}
 			n = 0 // an unreadable slot is a damaged slot
 		}
 		frame, err := record.Next(slot[:n], at, 0)

@@ -124,7 +124,7 @@ func (r *recovery) list() error {
 		return fmt.Errorf("open the mark of the log: %w", err)
 	}
 	var note string
-	r.mark, note, err = readMark(f)
+	r.mark, note, err = readMark(f, r.opts.Patient)
 	if note != "" && len(r.ids) > 0 {
 		r.note("%s", note)
 	}
@@ -196,6 +196,9 @@ func (r *recovery) readHeader(id uint64) (*segmentFile, error) {
 	page := make([]byte, record.Size(segmentHeaderBytes))
 	n, err := f.ReadAt(page, 0)
 	if n < len(page) && errors.Is(err, vfs.ErrIO) {
+		if r.opts.Patient {
+			return nil, errors.Join(fmt.Errorf("read the header of segment %d: %w", id, err), f.Close())
+		}
 		r.note("segment %d: the header is unreadable: %v", id, err)
 	}
 	if err := f.Close(); err != nil {

@@ -45,7 +45,7 @@ func (r *recovery) load(file *segmentFile) (*scan, error) {
 	for off := int64(n); off < size && err != nil && !errors.Is(err, io.EOF); off += pageBytes {
 		off = off / pageBytes * pageBytes
 		_, err = f.ReadAt(s.data[off:min(off+pageBytes, size)], off)
-		if err != nil && !errors.Is(err, vfs.ErrIO) {
+		if err != nil && (r.opts.Patient || !errors.Is(err, vfs.ErrIO)) {
 			return nil, errors.Join(fmt.Errorf("read segment %d: %w", file.id, err), f.Close())
 		}
 		if err != nil {

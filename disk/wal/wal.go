@@ -113,6 +113,9 @@ type Options struct {
 	LiveSegmentsMax int
 	// Lazy leaves syncing to the caller: Append returns after the write, and only Sync makes it durable.
 	Lazy bool
+	// Patient ends Open with an error that wraps vfs.ErrIO when the device does not read something: it may do so later.
+	// Without it, what is not readable is damaged.
+	Patient bool
 	// Plant switches on faults for the tests of the tests.
 	Plant Plant
 }

@@ -107,10 +107,7 @@ func New(options Options) (*Host, error) {
 		return nil, errors.Join(err, listener.Close(), h.closeWeb(), h.closeLinks())
 	}
 	env := node.Env{Clock: (*clock)(h), Network: (*network)(h), Worker: (*submitter)(h), Disk: options.Disk, Log: h.logLine}
-	h.mu.Lock()
-	h.node, err = node.New(env, h.options.Node)
-	h.mu.Unlock()
-	if err != nil {
+	if err := h.openNode(env); err != nil {
 		return nil, errors.Join(err, listener.Close(), h.closeWeb(), h.closeLinks())
 	}
 	if h.node.Storage() != nil {
@@ -125,6 +122,23 @@ func New(options Options) (*Host, error) {
 	}
 	h.links.start()
 	return h, nil
+}
+
+// openNode starts the node, after some patience with a disk that does not read.
+func (h *Host) openNode(env node.Env) (err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for attempt := range node.PatienceMax + 1 {
+		config := h.options.Node
+		config.Storage.Patient = attempt < node.PatienceMax
+		h.node, err = node.New(env, config)
+		if err == nil || !config.Storage.Patient || !errors.Is(err, vfs.ErrIO) {
+			return err
+		}
+		h.logLine(event.LogLine{Level: event.Error, Text: fmt.Sprintf("The disk does not read, trying again: %v", err)})
+		time.Sleep(time.Duration(node.PatienceNanos))
+	}
+	return err
 }
 
 // Addr is the address on which clients are accepted.

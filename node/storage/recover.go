@@ -40,6 +40,11 @@ func (s *Storage) recoverGroups(found *wal.Recovered) ([]event.Group, error) {
 		return nil, err
 	}
 	groups = append(groups, orphans...)
+	for i := range groups {
+		if err := groups[i].Damage; s.options.Patient && errors.Is(err, vfs.ErrIO) {
+			return nil, fmt.Errorf("group %d: %w", groups[i].ID, err)
+		}
+	}
 	slices.SortFunc(groups, func(a, b event.Group) int {
 		if a.ID < b.ID {
 			return -1

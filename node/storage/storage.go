@@ -49,6 +49,9 @@ type Options struct {
 	// NewServer is the identity that a directory gets when it is made: a random number that no other server has. 0 is for
 	// a server that is never part of a cluster.
 	NewServer uint64
+	// Patient ends Open with an error that wraps vfs.ErrIO when the device does not read something: it may do so later.
+	// Without it, what is not readable is damaged.
+	Patient bool
 	// ReserveBytes is the room that is held in readiness for checkpoints on a full disk; 0: none.
 	ReserveBytes int64
 	// Plant holds deliberate faults for the simulator; empty in production.
@@ -130,6 +133,7 @@ func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, er
 	if err := s.checkFormat(); err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}
+	options.Log.Patient = options.Patient
 	log, found, err := wal.Open(fsys, path.Join(dir, "wal"), options.Log)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open the log: %w", err), lock.Close())

@@ -1,9 +1,11 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 
 	"weir/disk/memfs"
+	"weir/disk/vfs"
 	"weir/disk/wal"
 	"weir/model/jsapi"
 	"weir/node"
@@ -56,6 +58,7 @@ type machine struct {
 	// refused is why the node does not start although nothing but time could mend it.
 	refused error
 	rotten  bool // bytes at rest were damaged: refusing is right
+	unread  int  // starts in a row that ended as the disk did not read something
 	failed  bool // a disk error may have stopped the node; it is restarted when the error has gone
 	boots   int
 }
@@ -116,10 +119,13 @@ func (m *machine) boot(again uint64) {
 		m.crashDisk(m.strategy("again", uint64(m.boots)))
 		m.restartAfter(1_000_000, 0)
 	case err == nil:
-		m.node = n
+		m.node, m.unread = n, 0
 		w.trace.Add(trace.Boot, m.life(), 0, nil)
 		m.recovered()
 		w.joined(m)
+	case m.patient() && errors.Is(err, vfs.ErrIO):
+		m.unread++
+		m.restartAfter(node.PatienceNanos, 0)
 	case len(m.active) > 0:
 		// The disk fails at the moment: somebody tries again later.
 		m.restartAfter(100_000_000, 0)
@@ -127,6 +133,9 @@ func (m *machine) boot(again uint64) {
 		m.refused = fmt.Errorf("incarnation %d of node %d does not start: %w", m.gen, m.index, err)
 	}
 }
+
+// patient says whether the next start waits for a disk that does not read.
+func (m *machine) patient() bool { return m.unread < node.PatienceMax }
 
 func (m *machine) restartAfter(delay int64, again uint64) {
 	m.push(sched.Event{At: m.w.now + delay, Kind: evRestart, N: again})
@@ -194,7 +203,7 @@ func (m *machine) config() node.Config {
 				w.observe(m, applied{group, index}, digest)
 			},
 		},
-		Storage: storage.Options{Log: wal.Options{SegmentBytes: int64(w.plan.Node.SegmentBytes)}},
+		Storage: storage.Options{Log: wal.Options{SegmentBytes: int64(w.plan.Node.SegmentBytes)}, Patient: m.patient()},
 		Dir:     Dir,
 	}
 	if len(w.machines) > 1 {
