@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 
+	"weir/linearizability/history"
 	"weir/sim/plan"
 	"weir/sim/shrink"
 	"weir/sim/world"
@@ -40,6 +41,44 @@ func TestClientsOfAServerWithoutJetStreamAreAnswered(t *testing.T) {
 			p.Streams[i].Replicas = min(p.Streams[i].Replicas, p.Founders())
 		}
 		calmly(t, p)
+	}
+}
+
+// TestPublishesAreAnsweredWhileLeadersStepDown has leaders of streams and of the catalog asked to step down all the time,
+// without any fault.
+func TestPublishesAreAnsweredWhileLeadersStepDown(t *testing.T) {
+	publishes := 0
+	for seed := range uint64(4) {
+		p := plan.Generate(seed, plan.Options{Nodes: 3, Profile: "calm"})
+		p.Faults, p.Gone, p.Spares, p.AnswerMillis = nil, 0, 0, 4_000
+		p.Cluster.LossPerMille, p.Cluster.LatePerMille, p.Cluster.ResetPerMille = 0, 0, 0
+		for i := range p.Streams {
+			p.Streams[i].Replicas = 3
+		}
+		for i := range p.Ops {
+			if op := &p.Ops[i]; i%9 == 0 {
+				op.Kind, op.N = plan.OpStepDown, p.Nodes
+			} else if i%2 == 0 {
+				op.Kind, op.Key, op.N, op.Expect = plan.OpPub, 0, 10, ""
+			}
+		}
+		r := Run(p, Options{})
+		if class := r.Class(); class != "" {
+			t.Fatalf("seed %d: %s: %s", seed, class, r.Findings[0].Detail)
+		}
+		for i := range r.Seen.History.Records {
+			record := &r.Seen.History.Records[i]
+			if record.Kind != history.Publish {
+				continue
+			}
+			publishes++
+			if record.Outcome == history.Unknown {
+				t.Errorf("seed %d: publish %d at %d has no answer", seed, record.ID, record.Call)
+			}
+		}
+	}
+	if publishes < 100 {
+		t.Fatalf("%d publishes", publishes)
 	}
 }
 

@@ -179,10 +179,10 @@ func (c *call) checkLimits(entry *meta.Stream, config *jsapi.StreamConfig, done 
 	})
 }
 
-// ended calls done once so many servers know of the end of a stream, at the index of the catalog, that no others can serve it
+// Ended calls done once so many servers know of the end of a stream, at the index of the catalog, that no others can serve it
 // any more: that nobody is told of the end before. Without enough of them in time it calls done with false.
-func (c *call) ended(entry *meta.Stream, index uint64, done func(bool)) {
-	if !c.api.clustered() {
+func (a *API) Ended(entry *meta.Stream, index uint64, done func(bool)) {
+	if !a.clustered() {
 		done(true)
 		return
 	}
@@ -206,7 +206,7 @@ func (c *call) ended(entry *meta.Stream, index uint64, done func(bool)) {
 		q := &Question{
 			What: AskEnded, Server: server, Version: index, Body: strconv.AppendUint(nil, entry.Group, 10), WaitNanos: createWaitNanos,
 		}
-		c.backend.Ask(q, func(answer []byte) {
+		a.backend.Ask(q, func(answer []byte) {
 			open--
 			if answer != nil {
 				wanted--

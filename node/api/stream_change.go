@@ -190,7 +190,7 @@ func (c *call) streamDelete(body []byte) {
 				c.api.ConsumerDeleted(c.account, c.stream, name)
 			}
 			c.api.adviseStream(entry, jsapi.SubjectStreamDeleted, jsapi.AdvisoryDelete)
-			c.ended(entry, c.backend.Catalog().Applied(), func(known bool) {
+			c.api.Ended(entry, c.backend.Catalog().Applied(), func(known bool) {
 				if !known {
 					c.refuse(jsapi.CodeClusterNotAvail.Err())
 					return

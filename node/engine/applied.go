@@ -50,7 +50,7 @@ func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effe
 			e.capture(g)
 			e.leadMirror(g)
 		default:
-			e.deliverable(g, batch != nil, f)
+			e.deliverable(g, batch != nil && !batch.Late(), f)
 		}
 	}
 	if stored && len(g.questions) > 0 {
@@ -108,6 +108,42 @@ func (e *Engine) answer(g *group, batch *replica.Batch, result *effect.Effect) {
 		Stream: g.entry.Name, Domain: e.config.JetStream.Domain, Seq: result.Seq, Duplicate: result.Flag,
 	})
 	g.account.send(reply, nil, e.scratch)
+}
+
+// Undone implements replica.Sink: whoever publishes learns that nobody took the message, and may send it again.
+func (e *Engine) Undone(r *replica.Replica, batch *replica.Batch) {
+	g := e.groups[r.Group()]
+	if g == nil || g.account == nil {
+		return
+	}
+	for i := range batch.Len() {
+		e.nobody(g.account, string(batch.Reply(int32(i))))
+	}
+}
+
+// bereave answers those who wait for the results of commands to a stream that has ended meanwhile. Publishes learn that no
+// stream takes them, once no server can serve the stream any more: until then another one might bring them about, and show
+// them to somebody.
+func (e *Engine) bereave(g *group, waiting []*replica.Batch) {
+	var replies []string
+	for _, b := range waiting {
+		for i := range b.Len() {
+			if reply := b.Reply(int32(i)); len(reply) > 0 {
+				replies = append(replies, string(reply))
+			}
+		}
+	}
+	if len(replies) == 0 {
+		return
+	}
+	e.api.Ended(g.entry, e.catalog.Applied(), func(known bool) {
+		if !known {
+			return
+		}
+		for _, reply := range replies {
+			e.nobody(g.account, reply)
+		}
+	})
 }
 
 // endMemoryConsumers ends the consumers that were asked to be kept in memory, when the process that had them in memory is

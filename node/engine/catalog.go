@@ -432,21 +432,23 @@ func (e *Engine) endStream(g *group) {
 	if g.replica == nil && g.damaged == nil {
 		return
 	}
-	e.endReplica(g)
+	waiting := e.endReplica(g)
 	e.endLog(g.id)
+	e.bereave(g, waiting)
 }
 
-// endReplica takes the replica of a group out of everything that drives it.
-func (e *Engine) endReplica(g *group) {
+// endReplica takes the replica of a group out of everything that drives it. It returns what was under way.
+func (e *Engine) endReplica(g *group) []*replica.Batch {
 	if g.replica == nil {
-		return
+		return nil
 	}
-	g.replica.Retire()
+	waiting := g.replica.Retire()
 	delete(e.spared, g.id)
 	e.cached -= g.cached
 	e.unwritten -= g.unwritten
 	g.cached, g.unwritten = 0, 0
 	e.order = slices.DeleteFunc(e.order, func(other *group) bool { return other == g })
+	return waiting
 }
 
 // endLog ends a group in the log and removes its files.

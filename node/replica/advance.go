@@ -64,6 +64,7 @@ func (r *Replica) follow(state *raft.SoftState, sink Sink) {
 	r.leader, r.leaderID = state.RaftState == raft.StateLeader, state.Lead
 	if !was && r.leader {
 		r.settledBy = r.last + 1 // the entry that begins a term
+		r.ledTerm = r.term
 		r.holdOwnTerm()
 	}
 	if was && !r.leader {
@@ -72,7 +73,7 @@ func (r *Replica) follow(state *raft.SoftState, sink Sink) {
 			r.runReads()
 		}
 		r.serving = false
-		r.abandon()
+		r.depose(sink)
 		r.failReads()
 	}
 	if r.leader && r.config.Plant.ReadBeforeTerm && r.config.Group != catalogGroup {
@@ -217,7 +218,10 @@ func (r *Replica) applyEntries(entries []*pb.Entry, sink Sink) {
 		if r.leader && e.GetTerm() == r.term {
 			r.serving = true
 		}
-		batch := r.resolve(e)
+		batch := r.resolveLate(e, sink)
+		if batch == nil {
+			batch = r.resolve(e)
+		}
 		if e.GetIndex() >= r.changing {
 			r.changing = 0
 		}

@@ -28,6 +28,7 @@ type Batch struct {
 	origins   []Origin
 	replies   []byte // reply subjects, one after the other
 	published bool   // it holds a message
+	term      uint64 // in which it was proposed, once that has ended; 0 before
 }
 
 // BatchBytesMax is the size from which a batch takes no more commands; it waits for the log.
@@ -194,15 +195,14 @@ func (r *Replica) mayAppend(mono int64) bool {
 
 // Flush proposes what has been gathered, unless so many appends are under way that batches better grow, and begins the
 // round of the reads that wait. It stamps batches with the leader's time, never earlier than the ones before. It reports
-// whether it did anything. On a replica that can not lead yet batches wait; where another one may lead, who waits
-// learns that the outcome is not known.
+// whether it did anything. On a replica that can not lead yet batches wait; where another one may lead, they are undone.
 func (r *Replica) Flush(now event.Time, sink Sink) bool {
 	if r.broken != nil || !r.Dirty() {
 		return false
 	}
 	asked := r.ask(now, sink)
 	if !r.leader && r.rounds {
-		r.abandon()
+		r.depose(sink)
 	}
 	if !r.serving || r.open == nil && r.proposed == len(r.waiting) || !r.mayAppend(now.Mono) {
 		return asked
@@ -252,20 +252,22 @@ func (r *Replica) close() {
 
 // resolve finds the waiting batch that an applied entry carries. Entries of the current term are the leader's own.
 func (r *Replica) resolve(e *pb.Entry) *Batch {
-	data := e.GetData()
-	if r.proposed == 0 || !r.leader || e.GetTerm() != r.term || e.GetType() != pb.EntryNormal || len(data) < command.HeaderSize {
+	if r.proposed == 0 || !r.leader || e.GetTerm() != r.term || !carries(e, r.waiting[0]) {
 		return nil
 	}
 	b := r.waiting[0]
-	if binary.LittleEndian.Uint64(data[9:17]) != b.token {
-		return nil
-	}
 	n := copy(r.waiting, r.waiting[1:])
 	r.waiting[n] = nil
 	r.waiting = r.waiting[:n]
 	r.proposed--
 	r.load(-b.bytes())
 	return b
+}
+
+// carries reports whether an entry of the batch's term is that of the batch.
+func carries(e *pb.Entry, b *Batch) bool {
+	data := e.GetData()
+	return e.GetType() == pb.EntryNormal && len(data) >= command.HeaderSize && binary.LittleEndian.Uint64(data[9:17]) == b.token
 }
 
 // recycle keeps the memory of a resolved batch, but not that of its entry.
@@ -276,20 +278,22 @@ func (r *Replica) recycle(b *Batch) {
 	}
 	clear(b.origins)
 	b.data, b.dataBytes, b.origins, b.replies, b.published = nil, 0, b.origins[:0], b.replies[:0], false
+	b.term = 0
 	r.spare = append(r.spare, b)
 }
 
-// abandon tells everybody who waits that the outcome is not known here: the term has ended.
-func (r *Replica) abandon() {
+// abandon tells everybody who waits that the outcome will never be known here. It returns what they waited for.
+func (r *Replica) abandon() []*Batch {
 	if r.open != nil {
 		r.close()
 	}
-	waiting := r.waiting
-	r.waiting, r.proposed = nil, 0
+	waiting := append(r.late, r.waiting...)
+	r.late, r.waiting, r.proposed = nil, nil, 0
 	r.load(-r.waitingBytes)
 	for _, b := range waiting {
 		b.forget()
 	}
+	return waiting
 }
 
 // forget tells the callers that the outcome is not known here.

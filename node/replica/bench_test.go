@@ -29,6 +29,8 @@ type envelope struct {
 	data []byte
 }
 
+func (s *instant) Undone(*Replica, *Batch) {}
+
 func (s *instant) Persist(wal.Write) event.Ticket {
 	s.tickets++
 	return s.tickets

@@ -216,6 +216,9 @@ func (w *world) finalCheck() {
 	for n := range w.acked { // order-free: all have to be there
 		w.check(have[n] == 1, "command %d was acknowledged and is lost", n)
 	}
+	for n := range w.undone { // order-free: none may be there
+		w.check(have[n] == 0, "command %d was undone and is there", n)
+	}
 	for _, m := range l.replica.Members() {
 		w.check(w.host(m.ID).machine.hash == l.machine.hash, "member %d differs from the leader", m.ID)
 	}
@@ -304,14 +307,15 @@ func (w *world) round() {
 
 // TestGroupsKeepTheirPromises plays groups of one, three and five replicas through loss, repetition, late delivery, cuts,
 // crashes, snapshots, rests, transfers and changes of the membership. A term has one leader; votes are durable and are
-// not changed; the leader has everything committed; replicas agree at each index; what was acknowledged stays, once; a
+// not changed; the leader has everything committed; replicas agree at each index; what was acknowledged stays, once; what is
+// undone is nowhere; a
 // read sees what was acknowledged before it; and when the trouble ends all members become equal.
 func TestGroupsKeepTheirPromises(t *testing.T) {
 	seeds, steps := uint64(60), 3000
 	if testing.Short() {
 		seeds = 15
 	}
-	var acked, reads, snaps, changes, rests, handovers, drops int
+	var acked, reads, snaps, changes, rests, handovers, drops, late, undone int
 	for seed := range seeds {
 		o := options{members: []int{3, 5, 1, 2}[seed%4], lossy: seed%5 > 0, resize: seed%3 > 0, calm: seed%6 == 0}
 		w, broken := run(t, seed, o, steps)
@@ -319,10 +323,11 @@ func TestGroupsKeepTheirPromises(t *testing.T) {
 			t.Fatal(broken)
 		}
 		acked, reads, snaps, changes = acked+len(w.acked), reads+w.reads, snaps+w.snaps, changes+w.changes
+		late, undone = late+w.late, undone+len(w.undone)
 		rests, handovers, drops = rests+w.rests, handovers+w.handover, drops+w.drops
 	}
-	t.Logf("%d acknowledged, %d reads, %d snapshots, %d changes, %d rests, %d transfers, %d replicas dropped", acked, reads, snaps, changes, rests, handovers, drops)
-	if acked < 1000 || reads < 100 || snaps < 5 || changes < 20 || rests < 5 || handovers < 5 || drops < 5 {
+	t.Logf("%d acknowledged, %d reads, %d snapshots, %d changes, %d rests, %d transfers, %d replicas dropped, %d batches late, %d undone", acked, reads, snaps, changes, rests, handovers, drops, late, undone)
+	if acked < 1000 || reads < 100 || snaps < 5 || changes < 20 || rests < 5 || handovers < 5 || drops < 5 || late < 2 || undone < 10 {
 		t.Fatal("the test does not reach what it is to test")
 	}
 }

@@ -52,6 +52,7 @@ func (r *Replica) Install(s *Installation, sink Sink) bool {
 	if newer {
 		assert.True(s.Machine.Applied() == s.Mark.Index, "the machine is that of the snapshot", s.Machine.Applied(), s.Mark.Index)
 		r.machine = s.Machine
+		r.forgetLate() // what they wait for may be in the snapshot
 		r.log.noteTerm(s.Mark.Index, s.Mark.Term)
 		r.tail.drop(&r.config)
 		r.tail.cut = false

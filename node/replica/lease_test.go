@@ -25,6 +25,7 @@ type leaseHost struct {
 
 func (h *leaseHost) Persist(wal.Write) event.Ticket { h.ticket++; return h.ticket }
 
+func (h *leaseHost) Undone(*Replica, *Batch)                {}
 func (h *leaseHost) Applied(*Replica, *Batch, *effect.List) {}
 
 func (h *leaseHost) Send(_ *Replica, _ Member, m *pb.Message) { h.w.sent = append(h.w.sent, m) }

@@ -79,6 +79,8 @@ type readSeen struct {
 	told  int
 }
 
+func (l *life) Undone(*Replica, *Batch) {}
+
 func (l *life) Persist(w wal.Write) event.Ticket {
 	l.ticket++
 	l.pending = append(l.pending, pendingWrite{l.ticket, w})

@@ -69,6 +69,7 @@ func (r *Replica) Tick(sink Sink) {
 	}
 	r.tick()
 	r.tickReads(sink)
+	r.tickLate()
 	r.Advance(sink)
 	r.holdTicks = max(r.holdTicks-1, 0)
 	if r.leader {

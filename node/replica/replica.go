@@ -62,8 +62,11 @@ type Sink interface {
 	// Persist adds a write to the step's append to the log; the ticket comes back through Persisted.
 	Persist(w wal.Write) event.Ticket
 	// Applied hands out the effects of one applied entry. batch holds the callers that wait for its results; it is nil
-	// when the entry was not proposed here. Both are valid during the call only.
+	// when the entry was not proposed here in this run. Both are valid during the call only.
 	Applied(r *Replica, batch *Batch, effects *effect.List)
+	// Undone tells that none of the commands of a batch will ever be carried out: it was not proposed, or other entries have
+	// taken its place in the log. The batch is valid during the call only; Done of its callers is called behind it.
+	Undone(r *Replica, batch *Batch)
 	// Send sends a message to another replica of the group. It may be lost, unlike m, which is never changed.
 	Send(r *Replica, to Member, m *pb.Message)
 	// Role tells that the replica leads now, or no longer, or knows another leader.
@@ -186,7 +189,11 @@ type Replica struct {
 	waiting []*Batch // proposed or to be proposed, oldest first
 	spare   []*Batch
 	token   uint64
-	time    int64 // of the newest proposed batch
+	time    int64    // of the newest proposed batch
+	ledTerm uint64   // in which this replica led last
+	late    []*Batch // proposed in terms that have ended, oldest first
+	// lateTicks counts ticks since the newest of late.
+	lateTicks int
 	asking
 	lease lease
 
@@ -361,16 +368,18 @@ func (r *Replica) Fail(err error) {
 	}
 }
 
-// Retire ends the replica because its group has ended; who waits learns that the outcome is not known.
-func (r *Replica) Retire() {
+// Retire ends the replica because its group has ended; who waits learns that the outcome is not known. It returns what they
+// waited for.
+func (r *Replica) Retire() []*Batch {
 	r.leader, r.serving = false, false
 	r.broken = ErrRetired
-	r.abandon()
+	waiting := r.abandon()
 	r.failReads()
 	r.tail.drop(&r.config)
 	if r.log != nil {
 		r.log.release()
 	}
+	return waiting
 }
 
 // ErrRetired is why a replica of a deleted group makes no progress.

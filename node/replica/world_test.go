@@ -117,6 +117,7 @@ type host struct {
 	wanted  bool
 	paused  int      // until that step nothing happens here
 	known   []Member // the newest members
+	undoing int      // how many callers are called next whose command is undone
 }
 
 type packet struct {
@@ -142,6 +143,8 @@ type world struct {
 
 	numbers  uint64
 	acked    map[uint64]bool
+	undone   map[uint64]bool
+	late     int               // acknowledged after the end of the term in which they were proposed
 	ackedTo  uint64            // highest index of an acknowledged command
 	hashes   map[uint64]uint64 // of the state at each index
 	terms    map[uint64]uint64 // entry terms by committed index
@@ -184,7 +187,7 @@ func (w *world) applied(index, hash uint64) {
 
 func newWorld(t *testing.T, seed uint64, o options) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), options: o, wall: 1_000,
-		cut: map[[2]uint64]bool{}, removed: map[uint64]uint64{}, acked: map[uint64]bool{}, hashes: map[uint64]uint64{}, terms: map[uint64]uint64{}, within: map[uint64]uint64{},
+		cut: map[[2]uint64]bool{}, removed: map[uint64]uint64{}, acked: map[uint64]bool{}, undone: map[uint64]bool{}, hashes: map[uint64]uint64{}, terms: map[uint64]uint64{}, within: map[uint64]uint64{},
 		leaders: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}}
 	for range o.members {
 		w.ids++
@@ -272,6 +275,9 @@ func (h *host) Applied(r *Replica, batch *Batch, _ *effect.List) {
 		w.within[index] = r.Term()
 	}
 	w.terms[index] = term
+	if batch != nil && batch.Late() {
+		w.late++
+	}
 	for i := range batchLen(batch) {
 		if done := batch.Origin(int32(i)).Done; done != nil {
 			done(&effect.Effect{Seq: h.machine.newest[i]})
@@ -285,6 +291,9 @@ func batchLen(b *Batch) int {
 	}
 	return b.Len()
 }
+
+// Undone has the callers of a batch, who are called next, note that their command is carried out nowhere.
+func (h *host) Undone(_ *Replica, batch *Batch) { h.undoing = batch.Len() }
 
 func (h *host) Send(r *Replica, to Member, m *pb.Message) {
 	w := h.world
@@ -453,6 +462,9 @@ func (h *host) propose() {
 			w.check(result.Seq == number, "command %d is answered to the caller of %d", result.Seq, number)
 			w.acked[number] = true
 			w.ackedTo = max(w.ackedTo, h.machine.index)
+		} else if h.undoing > 0 {
+			h.undoing--
+			w.undone[number] = true
 		}
 	})
 }

@@ -143,13 +143,22 @@ func expect(newest uint64, delta int) history.Expected {
 	return history.Expected{Set: true, Seq: uint64(max(0, int64(newest)+int64(delta)))}
 }
 
-// published reads a PubAck; it returns nil for an unknown outcome.
+// noResponders is the status of the answer that nobody listens.
+const noResponders = 503
+
+// published reads a PubAck; it returns nil for an unknown outcome, and when nobody took the message: it may be sent again.
 func (c *client) published(op *plan.Op, i int, m *message) *history.Record {
 	var ack struct {
 		Error     *apiError `json:"error"`
 		Stream    string    `json:"stream"`
 		Seq       uint64    `json:"seq"`
 		Duplicate bool      `json:"duplicate"`
+	}
+	if m != nil && m.status == noResponders {
+		// No stream has it, whatever it expected.
+		r := c.end(i, history.Rejected)
+		r.Code, r.ExpectLast, r.ExpectSubject = noResponders, history.Expected{}, history.Expected{}
+		return nil
 	}
 	if m == nil || m.status != 0 || json.Unmarshal(m.payload, &ack) != nil {
 		return c.end(i, history.Unknown)
