@@ -32,6 +32,9 @@ type Identity struct {
 	// Permissions are what the client may do; nil means everything.
 	Permissions *Permissions
 
+	// Limits are nil without any.
+	Limits *Limits
+
 	// The rest is of users of operators.
 
 	// Name is that of the user for people, AccountTag that of the account, "" when Account is.
@@ -39,8 +42,6 @@ type Identity struct {
 	// Issuer is the key that signed the user, Tags are what the signer said of it.
 	Issuer string
 	Tags   []string
-	// Limits are nil without any.
-	Limits *Limits
 	// EndNanos and AccountEndNanos are when the user, and its account, are no more, in unix nanoseconds; 0: never.
 	EndNanos, AccountEndNanos int64
 }
@@ -57,6 +58,8 @@ type User struct {
 	Permissions *Permissions
 	// Ways are the names of the ways in which the user may connect; empty means all.
 	Ways []string
+	// Limits bound the user's clients; nil does not.
+	Limits *Limits
 	// Nkey says that Name is a public key, and that the client has to sign what it is asked to.
 	Nkey bool
 }
@@ -139,7 +142,7 @@ func New(config Config) (*Authenticator, error) {
 			//lint:ignore ST1005 The text is known to operators.
 			return nil, fmt.Errorf("Duplicate user %q detected", user.Name)
 		}
-		identity := Identity{User: user.Name, Account: user.Account, Permissions: user.Permissions}
+		identity := Identity{User: user.Name, Account: user.Account, Permissions: user.Permissions, Limits: user.Limits}
 		if identity.Account == "" {
 			identity.Account = GlobalAccount
 		}

@@ -216,6 +216,16 @@ type Account struct {
 	Users []User
 	// JetStream is nil when the account has no persistence.
 	JetStream *AccountJetStream
+	// Limits bound the clients of the account; nil does not.
+	Limits *AccountLimits
+}
+
+// AccountLimits bound the clients of an account; negative ones do not.
+type AccountLimits struct {
+	// MaxConnections is how many there may be on one server.
+	MaxConnections int64
+	// MaxSubscriptions and MaxPayloadBytes bound each of them.
+	MaxSubscriptions, MaxPayloadBytes int64
 }
 
 // AccountJetStream is what an account may store; -1 does not limit it.

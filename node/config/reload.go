@@ -100,11 +100,11 @@ func userReload(was, next *Config) []option {
 	}
 }
 
-// accountUsers are the users of each account.
-func accountUsers(c *Config) map[string][]User {
-	users := make(map[string][]User, len(c.Accounts))
+// accountUsers are the users of each account, and their limits.
+func accountUsers(c *Config) map[string]Account {
+	users := make(map[string]Account, len(c.Accounts))
 	for _, a := range c.Accounts {
-		users[a.Name] = a.Users
+		users[a.Name] = Account{Users: a.Users, Limits: a.Limits}
 	}
 	return users
 }

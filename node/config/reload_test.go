@@ -54,6 +54,7 @@ func TestReloadTakesWhatCanBeChanged(t *testing.T) {
 		{"accounts { A { users: [ {user: a} ] }, B { users: [] } }", "accounts { A { users: [] }, B { users: [ {user: a} ] } }", "+Reloaded: accounts"},
 		{"accounts { A { users: [ {user: a} ] } }", "accounts { A { users: [ {user: a} ], jetstream: enabled } }",
 			"config reload not supported for Accounts: accounts can be changed only in their users"},
+		{"accounts { A { users: [ {user: a} ] } }", "accounts { A { users: [ {user: a} ], limits { max_conn: 1 } } }", "+Reloaded: accounts"},
 		{"accounts { A { users: [ {user: a} ] } }", "accounts { C { users: [ {user: a} ] } }",
 			"config reload not supported for Accounts: accounts can be changed only in their users"},
 		{"", "tls { cert_file: c, key_file: k }", "Reloaded: authorization timeout = 3s\nReloaded: tls = enabled"},

@@ -206,7 +206,8 @@ func (c *Config) takeAccounts(v value) {
 			{"users", func(v value) { a.Users = takeUsers(v) }},
 			{"jetstream", func(v value) { a.takeJetStream(v) }},
 			{"default_permissions", func(v value) { standard = takePermissions(v) }},
-			unsupported("nkey imports exports mappings maps limits msg_trace trace_dest"),
+			{"limits", func(v value) { a.takeLimits(v) }},
+			unsupported("nkey imports exports mappings maps msg_trace trace_dest"),
 		})
 		for i := range a.Users {
 			if a.Users[i].Permissions == nil {
@@ -215,6 +216,17 @@ func (c *Config) takeAccounts(v value) {
 		}
 		c.addAccount(pair, a)
 	}
+}
+
+func (a *Account) takeLimits(v value) {
+	a.Limits = &AccountLimits{MaxConnections: -1, MaxSubscriptions: -1, MaxPayloadBytes: -1}
+	leafs := int64(0) // of which there are none
+	v.block([]field{
+		{"max_connections max_conn", func(v value) { v.integer64(&a.Limits.MaxConnections, -1, math.MaxInt32) }},
+		{"max_subscriptions max_subs", func(v value) { v.integer64(&a.Limits.MaxSubscriptions, -1, math.MaxInt32) }},
+		{"max_payload max_pay", func(v value) { v.integer64(&a.Limits.MaxPayloadBytes, -1, math.MaxInt32) }},
+		{"max_leafnodes max_leafs", func(v value) { v.integer64(&leafs, -1, math.MaxInt32) }},
+	})
 }
 
 func (c *Config) addAccount(v value, a Account) {

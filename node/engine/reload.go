@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"weir/node/event"
 	"weir/transport/wire"
 )
@@ -57,5 +59,11 @@ func (e *Engine) reload(r *event.Reload) {
 			c.session.SendInfo()
 		}
 		e.armClient(id, c)
+	}
+	if r.Users == nil {
+		return
+	}
+	for _, id := range slices.Backward(e.clientIDs()) { // the newest have to go
+		e.sessions[id].session.KeepBound()
 	}
 }

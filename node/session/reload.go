@@ -65,6 +65,14 @@ func (s *Session) become(identity auth.Identity) {
 	s.filtered = p != nil && slices.ContainsFunc(s.subs, func(sub *route.Sub) bool { return p.Filters([]byte(sub.Pattern)) })
 }
 
+// KeepBound closes the client when its account has more clients than it may have now.
+func (s *Session) KeepBound() {
+	l := s.identity.Limits
+	if s.reason == 0 && s.member && l != nil && l.Connections >= 0 && int64(s.host.Members(s.identity.Account, 0)) > l.Connections {
+		s.Close(wire.MaxAccountConnectionsExceeded, "maximum account active connections exceeded")
+	}
+}
+
 // endForbidden ends the subscriptions that the client may not have.
 func (s *Session) endForbidden() (removed []string) {
 	p := s.identity.Permissions

@@ -60,6 +60,7 @@ func TestSessionsKeepToWhatWasSigned(t *testing.T) {
 	config, connect := trusted(t, b.now.Wall, func(a *jwt.AccountClaims, u *jwt.UserClaims) {
 		a.Limits.Conn, a.Limits.Payload, a.Expires, u.Subs = 2, 5, end, 1
 	})
+	var err error
 	first := b.open(1, config)
 	if text := string(first.received); !strings.Contains(text, `"auth_required":true`) || !strings.Contains(text, `"nonce":"n1"`) {
 		t.Errorf("a client is told %s", text)
@@ -81,6 +82,18 @@ func TestSessionsKeepToWhatWasSigned(t *testing.T) {
 	if second.closed || third.closed || fourth.reason != wire.MaxAccountConnectionsExceeded ||
 		!strings.HasSuffix(string(fourth.received), "-ERR 'maximum account active connections exceeded'\r\n") {
 		t.Errorf("the bound of connections: %v, %v, %v", second.reason, third.reason, fourth.reason)
+	}
+	tight := *config
+	if tight.Auth, err = auth.New(auth.Config{NoAuthUser: "u", Users: []auth.User{{Name: "u", Account: "A", Limits: &auth.Limits{Connections: 1, PayloadBytes: -1, Subscriptions: -1}}}}); err != nil {
+		t.Fatal(err)
+	}
+	one, two := b.open(5, &tight), b.open(6, &tight)
+	for _, c := range []*client{two, one} {
+		c.session.KeepBound()
+	}
+	b.drain()
+	if one.closed || two.reason != wire.MaxAccountConnectionsExceeded {
+		t.Errorf("of two clients where one may be: %v, %v", one.reason, two.reason)
 	}
 	left := int64(100e9)
 	if at := second.session.Deadline(); at > b.now.Mono+left {

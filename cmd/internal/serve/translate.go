@@ -164,18 +164,18 @@ func authConfig(s *settings) auth.Config {
 			Name: c.Authorization.User, Password: c.Authorization.Password, Permissions: permissions(c.Authorization.Permissions),
 		})
 	}
-	add := func(users []config.User, account string) {
+	add := func(users []config.User, account string, limits *auth.Limits) {
 		for i := range users {
 			u := &users[i]
 			a.Users = append(a.Users, auth.User{
 				Name: u.Name, Password: u.Password, Account: account, Permissions: permissions(u.Permissions),
-				Ways: u.ConnectionTypes, Nkey: u.Nkey,
+				Ways: u.ConnectionTypes, Nkey: u.Nkey, Limits: limits,
 			})
 		}
 	}
-	add(c.Authorization.Users, config.GlobalAccount)
+	add(c.Authorization.Users, config.GlobalAccount, nil)
 	for _, account := range c.Accounts {
-		add(account.Users, account.Name)
+		add(account.Users, account.Name, memberLimits(account.Limits))
 	}
 	if w := &c.WebSocket; w.Port != 0 {
 		a.MapWebSockets = w.TLS != nil && w.TLS.VerifyAndMap
@@ -187,6 +187,14 @@ func authConfig(s *settings) auth.Config {
 		a.DefaultPermissions = permissions(c.Authorization.Permissions)
 	}
 	return a
+}
+
+// memberLimits translates the limits of an account.
+func memberLimits(l *config.AccountLimits) *auth.Limits {
+	if l == nil {
+		return nil
+	}
+	return &auth.Limits{Connections: l.MaxConnections, Subscriptions: l.MaxSubscriptions, PayloadBytes: l.MaxPayloadBytes}
 }
 
 // permissions translates permissions, whose patterns have been checked with the configuration.
