@@ -247,13 +247,15 @@ func command(o *Options, seed uint64) string {
 
 // keep makes the first failing plan smaller and writes it down with its pictures.
 func keep(o *Options, out *outcome, stdout io.Writer) {
-	dir := o.Dir
+	dir, err := o.Dir, error(nil)
 	if dir == "" {
-		var err error
-		if dir, err = os.MkdirTemp("", "weir-sim-"); err != nil {
-			fmt.Fprintf(stdout, "the failing plan is not kept: %v\n", err)
-			return
-		}
+		dir, err = os.MkdirTemp("", "weir-sim-")
+	} else {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		fmt.Fprintf(stdout, "the failing plan is not kept: %v\n", err)
+		return
 	}
 	class := out.result.Class()
 	small, runs := shrink.Shrink(out.result.Plan, class, ShrinkRuns, func(p *plan.Plan) string {
@@ -261,7 +263,7 @@ func keep(o *Options, out *outcome, stdout io.Writer) {
 	})
 	result := sim.Run(small, sim.Options{Keep: true})
 	base := filepath.Join(dir, fmt.Sprintf("%s-%d", class, out.seed))
-	err := errors.Join(
+	err = errors.Join(
 		os.WriteFile(base+".json", small.Encode(), 0o644),
 		os.WriteFile(base+".html", report.HTML(result), 0o644),
 	)
