@@ -230,6 +230,9 @@ func (e *Engine) followLeader(g *group) {
 			e.put(a)
 		}
 	}
+	if g.entry != nil {
+		e.mirrorsOf(g.entry)
+	}
 	if g == e.meta && g.leads() && !e.formed() {
 		return // its requests go on waiting
 	}

@@ -312,7 +312,7 @@ func (e *Engine) groupChanged(f *effect.Effect) {
 	case f.Kind == effect.GroupCreated:
 		e.openStream(entry)
 		e.born(e.groups[wal.GroupID(f.Group)])
-		e.mirrorsOfNew(entry.Account, entry.Name)
+		e.mirrorsOf(entry)
 	case f.Kind == effect.GroupUpdated:
 		g.entry = entry
 		e.followCatalog(g)

@@ -8,6 +8,7 @@ import (
 	"weir/model/effect"
 	"weir/model/header"
 	"weir/model/jsapi"
+	"weir/model/meta"
 	"weir/node/event"
 	"weir/spec/assert"
 )
@@ -209,10 +210,13 @@ func (e *Engine) followAnother(m *mirror, a *copies) {
 func (e *Engine) proposeCopies(m *mirror, a *copies) {
 	through := m.group.stream.Copied().Through
 	m.seen = max(m.seen, a.through)
-	batch, err := command.Read(a.batch)
-	if err != nil {
-		e.retryCopy(m)
-		return
+	var batch command.Reader
+	if len(a.batch) > 0 {
+		var err error
+		if batch, err = command.Read(a.batch); err != nil {
+			e.retryCopy(m)
+			return
+		}
 	}
 	done := e.copyDone(m)
 	for c := (command.Command{}); batch.Next(&c); {
@@ -277,9 +281,9 @@ func (e *Engine) mirrorChanged(g *group) {
 	}
 }
 
-// mirrorsOfNew goes on with the mirrors that are led here of a stream that was created.
-func (e *Engine) mirrorsOfNew(account, name string) {
-	for _, entry := range e.catalog.Mirrors(account, name) {
+// mirrorsOf goes on with the mirrors that are led here of a stream that was created, or whose leader is known now.
+func (e *Engine) mirrorsOf(stream *meta.Stream) {
+	for _, entry := range e.catalog.Mirrors(stream.Account, stream.Name) {
 		if g := e.groups[wal.GroupID(entry.Group)]; g != nil && g.mirror != nil {
 			g.mirror.stopped = false
 			e.copyOn(g.mirror)

@@ -27,10 +27,12 @@ func uniqueName(prefix string) string {
 
 // streamRun is one stream on the server and its oracle.
 type streamRun struct {
-	t      *rapid.T
-	name   string
-	config map[string]any
-	oracle *oracle.Stream
+	t    *rapid.T
+	name string
+	// mirrors is the name of the stream of which it is a mirror; "" for others.
+	mirrors string
+	config  map[string]any
+	oracle  *oracle.Stream
 	// now is the oracle's clock. It only has to grow: nothing expires within a run.
 	now int64
 	// trace is what was done so far.
@@ -86,12 +88,20 @@ func (r *streamRun) drawSubject() string {
 	return r.name + "." + oneOf(r.t, "subject", "a", "b", "a.b", "c.b", "c")
 }
 
+// prefix is what subjects begin with.
+func (r *streamRun) prefix() string {
+	if r.mirrors != "" {
+		return r.mirrors
+	}
+	return r.name
+}
+
 func (r *streamRun) drawFilter() string {
 	filter := oneOf(r.t, "filter", "", ">", "a", "b", "*", "*.b", "a.>", "none")
 	if filter == "" || filter == ">" {
 		return filter
 	}
-	return r.name + "." + filter
+	return r.prefix() + "." + filter
 }
 
 // drawSeq draws a sequence, most often one near what the stream has.
