@@ -61,22 +61,11 @@ func newCluster(t *testing.T, n int) *cluster {
 func newClusterOf(t *testing.T, n int, change func(*engine.Config)) *cluster {
 	t.Helper()
 	c := &cluster{t: t, unaware: -1, down: map[int]bool{}, cut: map[[2]int]bool{}}
-	for i := range n {
-		r := newRig(t, func(config *engine.Config) {
-			config.ServerName = fmt.Sprintf("n%d", i+1)
-			config.ServerID = fmt.Sprintf("NTEST%d", i+1)
-			config.Server = event.ServerID(101 + i)
-			config.Seed, config.Boot = uint64(7+i), uint64(1+100*i)
-			config.Cluster = engine.Cluster{Name: "C", Expected: n}
+	for range n {
+		c.add(func(config *engine.Config) {
+			config.Cluster.Expected = n
 			change(config)
 		})
-		r.peers = func(out []event.PeerOut) {
-			for _, o := range out {
-				to := int(o.To) - 101
-				c.queue = append(c.queue, transit{i, to, c.pass(i, to, o.Frames)})
-			}
-		}
-		c.rigs = append(c.rigs, r)
 	}
 	for i := range c.rigs {
 		for j := range i {
@@ -85,6 +74,27 @@ func newClusterOf(t *testing.T, n int, change func(*engine.Config)) *cluster {
 	}
 	c.run(40)
 	return c
+}
+
+// add starts another server, which has no sessions yet.
+func (c *cluster) add(change func(*engine.Config)) {
+	c.t.Helper()
+	i := len(c.rigs)
+	r := newRig(c.t, func(config *engine.Config) {
+		config.ServerName = fmt.Sprintf("n%d", i+1)
+		config.ServerID = fmt.Sprintf("NTEST%d", i+1)
+		config.Server = event.ServerID(101 + i)
+		config.Seed, config.Boot = uint64(7+i), uint64(1+100*i)
+		config.Cluster = engine.Cluster{Name: "C"}
+		change(config)
+	})
+	r.peers = func(out []event.PeerOut) {
+		for _, o := range out {
+			to := int(o.To) - 101
+			c.queue = append(c.queue, transit{i, to, c.pass(i, to, o.Frames)})
+		}
+	}
+	c.rigs = append(c.rigs, r)
 }
 
 func (c *cluster) connect(i, j int) {

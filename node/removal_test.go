@@ -7,8 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"weir/disk/wal"
 	"weir/model/jsapi"
+	"weir/model/meta"
+	"weir/node/engine"
 	"weir/node/monitor"
+	"weir/node/replica"
 )
 
 func TestAServerThatIsGoneIsShownWithTheTimeItWasSeen(t *testing.T) {
@@ -56,4 +60,37 @@ func TestARemovedServerSaysSo(t *testing.T) {
 	if got := health(); !strings.Contains(got, "this server was removed from the JetStream cluster") {
 		t.Errorf("the removed server says %s", got)
 	}
+}
+
+// TestServerThatNeverLearntTheCatalogCanBeRemoved: a server whose disk was wiped joins anew and is lost before it votes. The
+// others are fewer than those that founded the catalog, and one that starts to lead it then has to decide all the same.
+func TestServerThatNeverLearntTheCatalogCanBeRemoved(t *testing.T) {
+	c := newClusterOf(t, 3, systemUsers(t))
+	c.kill(2)
+	c.add(func(config *engine.Config) {
+		systemUsers(t)(config)
+		config.ServerName, config.Cluster.Expected = "n3", 3
+	})
+	c.unaware = 3 // it begins to learn the catalog, and gets no further
+	c.connect(0, 3)
+	c.connect(1, 3)
+	c.run(40)
+	c.kill(3)
+	for i := range 2 {
+		c.kill(i)
+		c.restart(i)
+	}
+	c.run(40)
+	if got := c.as("app", 0, "$JS.API.STREAM.CREATE.S", `{"name":"S"}`); !strings.Contains(got, `"did_create":true`) {
+		t.Errorf("create: %s", got)
+	}
+	if got := c.as("sys", 0, "$JS.API.SERVER.REMOVE", `{"peer":"n3"}`); !strings.Contains(got, `"success":true`) {
+		t.Errorf("remove: %s", got)
+	}
+	c.run(40)
+	c.rigs[0].node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
+		if uint64(group) == meta.Group && len(r.Members()) != 2 {
+			t.Errorf("the catalog has the members %v", r.Members())
+		}
+	})
 }

@@ -92,6 +92,8 @@ const (
 	Settle Kind = 37
 	// PlaceStream takes a stream off a server: Account, Name, Config.
 	PlaceStream Kind = 38
+	// FormCatalog notes that the catalog is held by all servers that were to found it: no fields.
+	FormCatalog Kind = 39
 )
 
 // The actions of PutConsumer (ADR-42 of the API: the "action" member of a create request).
@@ -214,7 +216,7 @@ func appendBody(b []byte, c *Command) []byte {
 	case Term:
 		b = appendUvarints(b, c.Consumer, c.StreamSeq, c.ConsumerSeq, c.Deliveries)
 		return fields.AppendBytes(b, c.Text)
-	case Tick:
+	case Tick, FormCatalog:
 		return b
 	case Purge:
 		b = fields.AppendBytes(b, c.Text)

@@ -9,7 +9,8 @@ import (
 
 func drawCommand(t *rapid.T) Command {
 	kinds := []Kind{Publish, PutConsumer, DeleteConsumer, Deliver, Ack, Nak, Progress, Term, Release, Reset, Tick, Purge,
-		DeleteMsg, Follow, Copy, PutStream, CreateStream, UpdateStream, DeleteStream, RegisterServer, RemoveServer, Settle, PlaceStream}
+		DeleteMsg, Follow, Copy, PutStream, CreateStream, UpdateStream, DeleteStream, RegisterServer, RemoveServer, Settle, PlaceStream,
+		FormCatalog}
 	bytes := rapid.SliceOfN(rapid.Byte(), 1, 400)
 	number := rapid.Uint64()
 	c := Command{Kind: rapid.SampledFrom(kinds).Draw(t, "kind")}

@@ -86,7 +86,7 @@ func (c *Command) take(f *fields.Reader) {
 	case Term:
 		c.takeDelivery(f)
 		c.Text = f.Bytes()
-	case Tick:
+	case Tick, FormCatalog:
 	case Purge:
 		c.Text, c.StreamSeq, c.Keep = f.Bytes(), f.Uvarint(), f.Uvarint()
 	case DeleteMsg:

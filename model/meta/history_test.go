@@ -27,7 +27,7 @@ type judge struct {
 
 // state is everything but the head's counters of entries.
 func state(m *Machine) []byte {
-	data := fmt.Appendf(nil, "%d %d %d ", m.nextGroup, m.nextReplica, m.registrations)
+	data := fmt.Appendf(nil, "%d %d %d %v ", m.nextGroup, m.nextReplica, m.registrations, m.formed)
 	data = m.appendServers(data)
 	for _, s := range m.All() {
 		data = appendStream(data, s)
@@ -64,7 +64,7 @@ func (j *judge) command(view *View) command.Command {
 		}
 		return &Stream{Account: "A", Name: "missing"}
 	}
-	switch rapid.IntRange(0, 12).Draw(j.t, "kind") {
+	switch rapid.IntRange(0, 13).Draw(j.t, "kind") {
 	case 0, 1:
 		j.next++
 		name := fmt.Sprintf("n%d", rapid.IntRange(0, 6).Draw(j.t, "server name"))
@@ -86,7 +86,9 @@ func (j *judge) command(view *View) command.Command {
 			return view.Replace(s, 1)
 		}
 		return view.Replace(s, rapid.SampledFrom(s.Replicas).Draw(j.t, "replica").ID)
-	case 9, 10:
+	case 9:
+		return Form()
+	case 10, 11:
 		return view.Update("A", config(), clusterLimits())
 	default:
 		return view.Create("A", config(), clusterLimits())

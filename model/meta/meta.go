@@ -45,6 +45,7 @@ type Machine struct {
 
 	nextReplica   uint64
 	registrations uint64
+	formed        bool
 	servers       map[uint64]*Server // removed ones too
 	roster        []*Server          // those that are not removed, ascending by registration
 
@@ -124,6 +125,8 @@ func (m *Machine) applyOne(c *command.Command, ordinal int32, out *effect.List) 
 	case command.RemoveServer:
 		refused = m.unregister(c, out)
 		changed = refused == nil
+	case command.FormCatalog:
+		changed = m.form()
 	case command.Tick:
 		return
 	default:

@@ -97,6 +97,9 @@ func Settled(group, placement uint64) command.Command {
 	return command.Command{Kind: command.Settle, Version: group, Keep: placement}
 }
 
+// Form returns the command by which the leader of the catalog reports that all servers that were to found it hold it.
+func Form() command.Command { return command.Command{Kind: command.FormCatalog} }
+
 func put(kind command.Kind, account, name string, p *proposal) command.Command {
 	return command.Command{
 		Kind: kind, Account: []byte(account), Name: []byte(name), Config: jsapi.AppendJSON(nil, p),

@@ -16,7 +16,8 @@ import (
 // The state is cut into a head section, one of the servers, and one section per stream, whose id is the group of the
 // stream. Numbers without a size are uvarints, texts and lists have their length in front.
 //
-//	head:    version (1) | applied (8, LE) | last time (8, LE) | next group (8, LE) | next replica | registrations
+//	head:    version (1) | applied (8, LE) | last time (8, LE) | next group (8, LE) | next replica | registrations |
+//	         formed (1, not there before it is)
 //	servers: version (1) | count | servers in JSON, ascending by id
 //	stream:  version (1) | created (8, LE) | config version | placement | settled | moving (1) |
 //	         birth | replicas | former | first config JSON (empty: the same) | account | config JSON
@@ -57,7 +58,11 @@ func (m *Machine) AppendSection(dst []byte, id uint64) ([]byte, bool) {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(m.lastTime))
 		dst = binary.LittleEndian.AppendUint64(dst, m.nextGroup)
 		dst = binary.AppendUvarint(dst, m.nextReplica)
-		return binary.AppendUvarint(dst, m.registrations), true
+		dst = binary.AppendUvarint(dst, m.registrations)
+		if m.formed {
+			dst = fields.AppendBool(dst, true)
+		}
+		return dst, true
 	}
 	if id == serversSection {
 		return m.appendServers(dst), len(m.servers) > 0
@@ -144,8 +149,9 @@ func (m *Machine) restoreHead(data []byte) error {
 	m.applied, m.lastTime, m.nextGroup = r.Fixed64(), int64(r.Fixed64()), r.Fixed64()
 	if data[0] != versionAlone {
 		m.nextReplica, m.registrations = r.Uvarint(), r.Uvarint()
+		m.formed = r.Len() > 0
 	}
-	if !r.Done() {
+	if m.formed && r.Byte() != 1 || !r.Done() {
 		return fmt.Errorf("%w: head of %d bytes", ErrSection, len(data))
 	}
 	return nil

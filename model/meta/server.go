@@ -66,6 +66,17 @@ func (m *Machine) Servers() []*Server { return m.roster }
 // Registrations is how many servers have ever been registered.
 func (m *Machine) Registrations() uint64 { return m.registrations }
 
+// Formed reports whether the catalog has once been held by all servers that were to found it. That is remembered, and not
+// read off its members: later some of them may be away or learn anew, and what the catalog then decides, the removal of a
+// server above all, is what mends that.
+func (m *Machine) Formed() bool { return m.formed }
+
+// form notes that the catalog is formed.
+func (m *Machine) form() (changed bool) {
+	changed, m.formed = !m.formed, true
+	return changed
+}
+
 // Removed returns the ids of the servers that were removed, ascending.
 func (m *Machine) Removed() []uint64 {
 	var ids []uint64

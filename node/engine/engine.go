@@ -61,11 +61,11 @@ type Engine struct {
 	founder     event.ServerID
 	metaReplica uint64
 	metaMembers []byte
-	metaServers int  // how many servers founded the catalog together; 0: as many as are configured
-	isFormed    bool // the catalog has once been held by as many servers as were to found it
-	metaDamaged bool // what the disk holds of the catalog is not usable
-	asking      bool // whether the catalog is current is being asked
-	replacing   bool // another catalog is being taken over, and its groups have not been claimed yet
+	metaServers int   // how many servers founded the catalog together; 0: as many as are configured
+	forms       int64 // monotone time before which it is not noted again that the catalog is formed
+	metaDamaged bool  // what the disk holds of the catalog is not usable
+	asking      bool  // whether the catalog is current is being asked
+	replacing   bool  // another catalog is being taken over, and its groups have not been claimed yet
 	groups      map[wal.GroupID]*group
 	order       []*group // every group with a replica, in the order of their start
 	byName      map[streamKey]*group

@@ -93,8 +93,8 @@ func helloFor(hello *peerwire.Hello) []byte {
 	return jsapi.AppendJSON(nil, hello)
 }
 
-// inviteServers invites servers without a catalog, and registers those that have begun a replica. Only the leader of the
-// catalog does.
+// inviteServers invites servers without a catalog, and registers those that have begun a replica, until the catalog is
+// formed and after that. Only the leader of the catalog does.
 func (e *Engine) inviteServers() {
 	if e.desk == nil || e.meta == nil || !e.meta.leads() {
 		return
@@ -119,6 +119,7 @@ func (e *Engine) inviteServers() {
 			e.register(serverOf(p.hello))
 		}
 	}
+	e.form()
 }
 
 func serverOf(h *peerwire.Hello) meta.Server {

@@ -152,6 +152,9 @@ func (e *Engine) removeUseless(g *group, have, want []replica.Member) bool {
 // forming reports whether a catalog that has been founded still waits for servers: until all that found it together have
 // caught up its founder alone decides, so that the loss of one server does not end it.
 func (e *Engine) forming(have, want []replica.Member) bool {
+	if e.catalog.Formed() {
+		return false
+	}
 	voters := 0
 	for _, m := range have {
 		if !m.Learner {
@@ -163,14 +166,16 @@ func (e *Engine) forming(have, want []replica.Member) bool {
 	return voters <= 1 && len(want) < e.founders()
 }
 
-// formed reports whether as many servers hold the catalog as were to found it: before that nothing is decided by it, as
-// one disk would be all that remembers.
+// formed reports whether as many servers hold the catalog as were to found it, or did once: before that nothing is decided
+// by it, as one disk would be all that remembers.
 func (e *Engine) formed() bool {
-	if !e.clustered() || e.isFormed {
-		return true
-	}
-	if e.meta.replica == nil || e.catalog.Registrations() < uint64(e.founders()) {
-		return false
+	return !e.clustered() || e.meta.replica != nil && e.catalog.Formed()
+}
+
+// form has it noted that the catalog is formed, once it is.
+func (e *Engine) form() {
+	if e.formed() || e.forms > e.now.Mono || e.refusesProposals(e.meta) != nil || e.catalog.Registrations() < uint64(e.founders()) {
+		return
 	}
 	voters := 0
 	for _, m := range e.meta.replica.Members() {
@@ -178,8 +183,13 @@ func (e *Engine) formed() bool {
 			voters++
 		}
 	}
-	e.isFormed = voters >= min(e.founders(), len(e.catalog.Servers()))
-	return e.isFormed
+	if voters < min(e.founders(), len(e.catalog.Servers())) {
+		return
+	}
+	e.forms = e.now.Mono + retryNanos
+	c := meta.Form()
+	e.meta.replica.Propose(&c, nil)
+	e.markDirty(e.meta)
 }
 
 // caughtUpEntries is how many entries a learner may lack when it becomes a voter.

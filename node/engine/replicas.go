@@ -64,6 +64,13 @@ func (e *Engine) Members(r *replica.Replica) {
 	}
 }
 
+// Woke implements replica.Sink.
+func (e *Engine) Woke(r *replica.Replica) {
+	if g := e.groups[r.Group()]; g != nil && g.replica == r {
+		e.awaken(g)
+	}
+}
+
 // raftMessage takes a message of Raft from another server.
 func (e *Engine) raftMessage(p *peer, f *peerwire.Frame) error {
 	g := e.groups[wal.GroupID(f.Group)]
@@ -83,6 +90,8 @@ func (e *Engine) raftMessage(p *peer, f *peerwire.Frame) error {
 	if g.replica.Dirty() {
 		e.markDirty(g)
 	}
-	e.awaken(g)
+	if !g.replica.Quiesced() {
+		e.awaken(g)
+	}
 	return nil
 }

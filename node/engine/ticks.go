@@ -55,16 +55,17 @@ func (e *Engine) armTicks() {
 	}
 }
 
-// awaken has a group ticked again.
+// awaken has a group ticked again. One that has come to rest since the last tick is still among those that are ticked, and
+// wakes up all the same.
 func (e *Engine) awaken(g *group) {
-	if g.awake || g.replica == nil || !e.clustered() {
+	if g.replica == nil || !e.clustered() {
 		return
 	}
-	g.awake = true
-	if g.replica.Quiesced() {
-		g.replica.Wake(e)
+	if !g.awake {
+		g.awake = true
+		e.awake = append(e.awake, g)
 	}
-	e.awake = append(e.awake, g)
+	g.replica.Wake(e)
 }
 
 // tick drives elections, heartbeats, membership and the look-out for silent servers.
@@ -144,7 +145,7 @@ func (e *Engine) hear(p *peer) {
 // notice that it is gone.
 func (e *Engine) wakeLedBy(id event.ServerID) {
 	for _, g := range e.order {
-		if !g.awake && slices.ContainsFunc(g.replica.Members(), func(m replica.Member) bool { return event.ServerID(m.Server) == id }) {
+		if slices.ContainsFunc(g.replica.Members(), func(m replica.Member) bool { return event.ServerID(m.Server) == id }) {
 			e.awaken(g)
 		}
 	}

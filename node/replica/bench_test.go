@@ -38,6 +38,7 @@ func (s *instant) Persist(wal.Write) event.Ticket {
 func (s *instant) Applied(*Replica, *Batch, *effect.List) {}
 func (s *instant) Role(*Replica)                          {}
 func (s *instant) Members(*Replica)                       {}
+func (s *instant) Woke(*Replica)                          {}
 
 func (s *instant) Send(_ *Replica, to Member, m *pb.Message) {
 	*s.queue = append(*s.queue, envelope{to.ID, AppendMessage(make([]byte, 0, MessageBytes(m)), m)})

@@ -111,9 +111,15 @@ func (w *world) prefersLeader(h *host) *host {
 	return h
 }
 
+// tick ticks a replica, as an owner does that leaves out those that rest.
 func (h *host) tick() {
-	if h.replica != nil {
+	if h.replica == nil {
+		return
+	}
+	h.world.check(h.ticked || h.replica.Quiesced(), "replica %d has begun to work, and nobody has heard of that", h.id)
+	if h.ticked {
 		h.replica.Tick(h)
+		h.ticked = !h.replica.Quiesced()
 	}
 }
 

@@ -34,6 +34,9 @@ func (h *leaseHost) Role(*Replica) {}
 
 func (h *leaseHost) Members(*Replica) {}
 
+// Woke has nothing to do.
+func (h *leaseHost) Woke(*Replica) {}
+
 func newLeaseWorld(t *testing.T) (*leaseWorld, *leaseHost) {
 	w := &leaseWorld{t: t, replicas: map[uint64]*Replica{}, lost: map[uint64]bool{}}
 	h := &leaseHost{w: w}

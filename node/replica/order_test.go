@@ -225,3 +225,4 @@ func (l *life) run(boot uint64, wall *int64) {
 func (l *life) Send(_ *Replica, to Member, _ *pb.Message) { l.t.Fatalf("a message for %d", to.ID) }
 func (l *life) Role(*Replica)                             {}
 func (l *life) Members(*Replica)                          {}
+func (l *life) Woke(*Replica)                             {}

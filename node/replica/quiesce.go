@@ -8,7 +8,8 @@ import (
 
 // A group at rest is quiesced: no replica of it ticks, and no heartbeats are sent. The leader says so in its last
 // heartbeat. From then on somebody else has to notice that its server is gone: the owner, who wakes the groups that are
-// led there. Whatever a group has to do wakes it as well.
+// led there. Whatever a group has to do wakes it as well, and the owner learns of that, as it has to tick it again: what a
+// leader sends when it wakes may be lost, and so may the answers.
 
 // wakeContext marks a heartbeat response that wakes the leader. For Raft it acknowledges no read.
 var wakeContext = make([]byte, 8)
@@ -46,6 +47,7 @@ func (r *Replica) Wake(sink Sink) {
 		return
 	}
 	r.quiesced = false
+	sink.Woke(r)
 	if r.leader {
 		r.tick()
 		r.Advance(sink)

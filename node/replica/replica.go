@@ -73,6 +73,8 @@ type Sink interface {
 	Role(r *Replica)
 	// Members tells that an applied entry, or a snapshot, changed the members.
 	Members(r *Replica)
+	// Woke tells that the replica rests no longer: from now on it has to be ticked.
+	Woke(r *Replica)
 }
 
 // Config says which replica of which group this is and where it starts.

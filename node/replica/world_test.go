@@ -115,6 +115,7 @@ type host struct {
 	fetch   *pb.Message // about a snapshot to be fetched
 	content savedState  // of the snapshot that is durable and not yet installed
 	wanted  bool
+	ticked  bool     // it has not said that it rests since it started or woke
 	paused  int      // until that step nothing happens here
 	known   []Member // the newest members
 	undoing int      // how many callers are called next whose command is undone
@@ -233,6 +234,7 @@ func (h *host) start() {
 	w.check(err == nil, "replica %d: %v", h.id, err)
 	h.replica, h.machine, h.known = r, machine, members
 	h.pending, h.fetch, h.content = nil, nil, savedState{}
+	h.ticked = true
 	r.Start(h)
 }
 
@@ -345,6 +347,9 @@ func (h *host) Members(r *Replica) {
 	}
 	h.known = r.Members()
 }
+
+// Woke has the replica ticked again.
+func (h *host) Woke(*Replica) { h.ticked = true }
 
 // deliver delivers one packet, which may be any, and may stay to come again.
 func (w *world) deliver() {

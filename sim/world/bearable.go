@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/disk/wal"
+	"weir/model/meta"
 	"weir/node/replica"
 )
 
@@ -30,19 +31,19 @@ func (w *World) bearable(m *machine) bool {
 	return true
 }
 
-// founded says whether all servers that found the cluster are voters of the catalog: before that none may be missing.
+// founded says whether all servers that found the cluster have been voters of the catalog at one time, as its leader knows:
+// before that none may be missing.
 func (w *World) founded() bool {
-	at := w.leaderOf(catalogGroup)
+	at, formed := w.leaderOf(catalogGroup), false
 	if at < 0 {
 		return false
 	}
-	voters := 0
-	for _, m := range w.inspector.seen[at][catalogGroup].members {
-		if !m.Learner {
-			voters++
+	w.machines[at].node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
+		if catalog, ok := r.Machine().(*meta.Machine); ok && group == catalogGroup {
+			formed = catalog.Formed()
 		}
-	}
-	return voters >= w.plan.Founders()
+	})
+	return formed
 }
 
 func (w *World) majorityWithout(members []replica.Member, m *machine) bool {

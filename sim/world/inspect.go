@@ -73,6 +73,9 @@ func (w *World) inspect(m *machine) {
 		w.inspectReplica(m, r, s)
 	})
 	w.inspector.due = w.inspector.due[:0]
+	if group, asleep := m.node.Engine().Asleep(); asleep {
+		w.violate("asleep", "group %d on node %d has work to do, and is not ticked", group, m.index)
+	}
 }
 
 // inspectReplica checks one replica: terms and commits do not go back, a term has one leader, and that leader has
