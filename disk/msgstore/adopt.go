@@ -68,7 +68,7 @@ func (f *Files) compare(s *BlockState, file vfs.File, whole bool) (read int64, e
 	if !whole {
 		from = s.Size
 	}
-	data := make([]byte, s.Length()-int64(from))
+	data := f.lookMemory(int(s.Length()) - from)
 	if err := readFull(file, data, int64(from)); err != nil {
 		return 0, err
 	}
@@ -106,6 +106,17 @@ func (f *Files) compare(s *BlockState, file vfs.File, whole bool) (read int64, e
 	}
 	return read, nil
 }
+
+// lookMemory is memory for reading a block, the same for one after the other.
+func (f *Files) lookMemory(bytes int) []byte {
+	if cap(f.looked) < bytes {
+		f.looked = make([]byte, bytes)
+	}
+	return f.looked[:bytes]
+}
+
+// EndLooking gives up memory that the next call of Suits could use.
+func (f *Files) EndLooking() { f.looked = nil }
 
 // Discard removes the file of a block, if there is one, and forgets what was written to it.
 func (f *Files) Discard(id BlockID) error {

@@ -34,6 +34,7 @@ type Files struct {
 	// copies are blocks made by Rewrite that no list given to RemoveExcept has named yet.
 	copies []BlockID
 	copied copying
+	looked []byte // memory for what Suits reads
 	// pinned counts for each block who needs it beside the checkpoint; spared are those that would have been removed.
 	pinned map[BlockID]int
 	spared map[BlockID]bool

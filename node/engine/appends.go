@@ -91,6 +91,9 @@ func (e *Engine) flushGroups() bool {
 			e.awaitGathered(g)
 		}
 	}
+	if proposed {
+		e.busyUntil = e.now.Mono + busyNanos
+	}
 	clear(dirty)
 	e.dirtySpare = dirty[:0]
 	return proposed

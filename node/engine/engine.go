@@ -114,7 +114,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		watching:      watching{watches: map[watchKey]*route.Watch{}, watchers: map[uint64]watchKey{}},
 		scrubbing:     scrubbing{scrubs: map[event.Ticket]*group{}},
 		transfers: transfers{
-			partReads: map[event.Ticket]partRead{}, pins: map[event.Ticket]*sending{}, stagings: map[event.Ticket]*receiving{},
+			partReads: map[event.Ticket]partRead{}, pins: map[event.Ticket]*sending{}, stagings: map[event.Ticket]staging{},
 			spared: map[wal.GroupID]int64{},
 		},
 		peering: peering{

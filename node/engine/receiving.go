@@ -35,6 +35,7 @@ type receiving struct {
 	offset  uint64
 	// asked counts the pieces that are on their way, staging those that are being written.
 	asked, staging int
+	spare          [][]byte // memory of pieces that have been written, at most piecesMax
 	failures       int
 	damaged        bool // what came was not what the manifest says
 	installing     bool
@@ -44,11 +45,19 @@ type receiving struct {
 	until        int64
 }
 
-// piecesMax bounds the pieces of one snapshot that are on their way; failuresMax how often a part may turn out damaged.
+// A snapshot is fetched in pieces of pieceBytes, of which piecesMax are on their way: enough for a network that is far or
+// fast, and so small that messages go between them. failuresMax is how often a part may turn out damaged.
 const (
+	pieceBytes  = 256 << 10
 	piecesMax   = 16
 	failuresMax = 3
 )
+
+// staging is an operation of the storage for a snapshot, and the piece that it writes.
+type staging struct {
+	receiving *receiving
+	data      []byte
+}
 
 // ReceivingsMax bounds the snapshots that are fetched at a time.
 const ReceivingsMax = 4
@@ -126,7 +135,7 @@ func (e *Engine) transferFrame(p *peer, f *peerwire.Frame) error {
 	r.asked--
 	r.staging++
 	e.transfer(r, event.Op{Kind: event.StagePart, Snapshot: event.Snapshot{
-		Part: f.Count, Offset: f.Offset, Data: append([]byte(nil), f.Payload...),
+		Part: f.Count, Offset: f.Offset, Data: append(r.memory(), f.Payload...),
 	}})
 	return nil
 }
@@ -140,6 +149,17 @@ func (e *Engine) receivingFrom(g *group, from event.ServerID) *receiving {
 	return nil
 }
 
+// memory is empty memory for a piece.
+func (r *receiving) memory() []byte {
+	n := len(r.spare)
+	if n == 0 {
+		return make([]byte, 0, pieceBytes)
+	}
+	data := r.spare[n-1]
+	r.spare = r.spare[:n-1]
+	return data[:0]
+}
+
 // over reports whether the replica that the snapshot is for is gone.
 func (r *receiving) over(e *Engine) bool {
 	return e.groups[r.group.id] != r.group || r.group.replica == nil || r.group.replica != r.replica
@@ -148,7 +168,7 @@ func (r *receiving) over(e *Engine) bool {
 // transfer orders an operation for a snapshot that is fetched.
 func (e *Engine) transfer(r *receiving, op event.Op) {
 	op.Ticket, op.Group = e.ticket(), r.group.id
-	e.stagings[op.Ticket] = r
+	e.stagings[op.Ticket] = staging{r, op.Snapshot.Data}
 	e.transferOp = append(e.transferOp, op)
 }
 
@@ -160,7 +180,8 @@ func (e *Engine) stage(r *receiving) {
 
 // staged goes on after an operation of the storage.
 func (e *Engine) staged(c *event.Completion) {
-	r := e.stagings[c.Ticket]
+	s := e.stagings[c.Ticket]
+	r := s.receiving
 	delete(e.stagings, c.Ticket)
 	if r == nil || !slices.Contains(e.receivings, r) {
 		return
@@ -189,6 +210,7 @@ func (e *Engine) staged(c *event.Completion) {
 			e.failReceiving(r, c.Err)
 			return
 		}
+		r.spare = append(r.spare, s.data)
 		e.fetchParts(r)
 	case event.Install:
 		e.installed(r, c)
@@ -199,7 +221,7 @@ func (e *Engine) staged(c *event.Completion) {
 func (e *Engine) fetchParts(r *receiving) {
 	for r.asked+r.staging < piecesMax && r.next < len(r.missing) {
 		part := &r.missing[r.next]
-		size := min(part.Bytes-r.offset, event.PieceBytesMax)
+		size := min(part.Bytes-r.offset, pieceBytes)
 		e.sendFrame(r.from, &peerwire.Frame{
 			Kind: peerwire.SnapGet, Group: uint64(r.group.id), Token: r.pin, Count: part.Part, Offset: r.offset, Text: textPart,
 			Payload: binary.AppendUvarint(nil, size),

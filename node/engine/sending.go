@@ -27,6 +27,9 @@ type sending struct {
 	// pinning says that a Pin is under way, saving that a checkpoint has to be made first.
 	pinning, saving bool
 	until           int64
+	// asked are the pieces that the receiver has asked for and not got yet; the next one is read from freeAt on.
+	asked  []partRead
+	freeAt int64
 }
 
 // partRead is a read for a receiver under way.
@@ -35,12 +38,25 @@ type partRead struct {
 	group        *group
 	pin          event.PinID
 	part, offset uint64
+	size         int
 }
 
 // SendingsMax bounds the snapshots that are sent at a time, transferNanos how long one may stand still.
 const (
 	SendingsMax   = event.PinsMax / 2
 	transferNanos = int64(20e9)
+)
+
+// The pace of snapshots while clients publish. Each byte costs the processors and the disks of both servers about as much as
+// one that is published, and only the latter is waited for.
+const (
+	// busyBytesPerSecond bounds what one receiver gets while something was proposed within busyNanos.
+	busyBytesPerSecond = 192 << 20
+	busyNanos          = int64(20e6)
+	// paceSlackNanos is how much time that was not used counts for the next pieces.
+	paceSlackNanos = int64(4e6)
+	// askedMax bounds the pieces that a receiver may have asked for.
+	askedMax = 4 * piecesMax
 )
 
 // What a SnapGet asks for.
@@ -58,8 +74,10 @@ type transfers struct {
 	partReads  map[event.Ticket]partRead
 	pins       map[event.Ticket]*sending
 	receivings []*receiving
-	stagings   map[event.Ticket]*receiving
+	stagings   map[event.Ticket]staging
 	transferOp []event.Op // of the step, behind its checkpoints
+	busyUntil  int64      // until then snapshots go at a pace
+	piecesAt   int64      // when the next piece is read that has to wait; 0: none has to
 	// spared are groups for which no snapshot is fetched until then: the last one could not be kept.
 	spared map[wal.GroupID]int64
 }
@@ -109,12 +127,44 @@ func (e *Engine) snapGet(p *peer, g *group, f *peerwire.Frame) {
 		e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.SnapEnd, Group: f.Group, Text: []byte("a piece of no size that there is")})
 		return
 	}
-	ticket := e.ticket()
-	e.partReads[ticket] = partRead{p.id, g, s.pin, f.Count, f.Offset}
-	e.transferOp = append(e.transferOp, event.Op{
-		Kind: event.ReadPart, Ticket: ticket, Group: g.id,
-		Snapshot: event.Snapshot{Pin: s.pin, Part: f.Count, Offset: f.Offset, Max: int(size)},
-	})
+	if len(s.asked) >= askedMax {
+		e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.SnapEnd, Group: f.Group, Text: []byte("more pieces than are given at a time")})
+		return
+	}
+	s.asked = append(s.asked, partRead{p.id, g, s.pin, f.Count, f.Offset, int(size)})
+	e.givePieces(s)
+}
+
+// givePieces reads what a receiver has asked for, all of it or as much as its pace allows.
+func (e *Engine) givePieces(s *sending) {
+	n := 0
+	for ; n < len(s.asked) && s.freeAt <= e.now.Mono; n++ {
+		r, ticket := s.asked[n], e.ticket()
+		e.partReads[ticket] = r
+		e.transferOp = append(e.transferOp, event.Op{
+			Kind: event.ReadPart, Ticket: ticket, Group: r.group.id,
+			Snapshot: event.Snapshot{Pin: r.pin, Part: r.part, Offset: r.offset, Max: r.size},
+		})
+		if e.now.Mono < e.busyUntil {
+			s.freeAt = max(s.freeAt, e.now.Mono-paceSlackNanos) + int64(r.size)*1e9/busyBytesPerSecond
+		}
+	}
+	s.asked = slices.Delete(s.asked, 0, n)
+	if len(s.asked) > 0 && (e.piecesAt == 0 || s.freeAt < e.piecesAt) {
+		e.piecesAt = s.freeAt
+		e.timers.push(timer{at: s.freeAt, kind: piecesTimer})
+	}
+}
+
+// giveLater goes on with the receivers whose pace made them wait.
+func (e *Engine) giveLater(at int64) {
+	if at != e.piecesAt {
+		return // an earlier time has been set since
+	}
+	e.piecesAt = 0
+	for _, s := range e.sendings {
+		e.givePieces(s)
+	}
 }
 
 // pin has the newest checkpoint kept for a receiver, after one is made that holds all there is: what comes after it is
@@ -143,7 +193,7 @@ func (e *Engine) pinNow(s *sending) {
 func (e *Engine) unpin(s *sending) {
 	if s.pin != 0 {
 		e.transferOp = append(e.transferOp, event.Op{Kind: event.Unpin, Group: s.group.id, Snapshot: event.Snapshot{Pin: s.pin}})
-		s.pin = 0
+		s.pin, s.asked = 0, nil
 	}
 }
 

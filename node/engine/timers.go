@@ -34,6 +34,7 @@ const (
 	askTimer
 	commitTimer
 	gatherTimer
+	piecesTimer
 	copyTimer
 )
 
@@ -104,6 +105,8 @@ func (e *Engine) fire() {
 			}
 		case copyTimer:
 			e.copyTimerFired(t)
+		case piecesTimer:
+			e.giveLater(t.at)
 		case commitTimer:
 			e.releaseCommits()
 		case unreadableTimer:

@@ -93,6 +93,7 @@ func (st *staging) look(g *groupFiles) (more bool, err error) {
 			return false, fmt.Errorf("staged block %d: %w", state.ID, err)
 		}
 	}
+	local.EndLooking()
 	if st.swept {
 		return false, nil
 	}
