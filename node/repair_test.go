@@ -84,3 +84,59 @@ func damageAndMend(t *testing.T, victim int) {
 		}
 	}
 }
+
+// TestDamagedCatalogIsMendedFromOthers damages the checkpoint of the catalog on one server in turn, whoever leads: the search
+// for damage finds it, the server fetches it from the leader while it runs, and starts from what it has then.
+func TestDamagedCatalogIsMendedFromOthers(t *testing.T) {
+	for victim := range 3 {
+		t.Run(fmt.Sprint("server ", victim), func(t *testing.T) { damageCatalog(t, victim) })
+	}
+}
+
+func damageCatalog(t *testing.T, victim int) {
+	c := newClusterOf(t, 3, func(config *engine.Config) { config.JetStream.CheckpointBytes = 1 << 10 })
+	create := func(name string) {
+		t.Helper()
+		body := fmt.Sprintf(`{"name":%q,"subjects":[%q],"num_replicas":3,"storage":"file","retention":"limits","discard":"old"}`, name, name)
+		if got := c.request(0, "$JS.API.STREAM.CREATE."+name, body); !strings.Contains(got, `"did_create":true`) {
+			t.Fatalf("create: %s", got)
+		}
+	}
+	for i := range 10 {
+		create(fmt.Sprint("S", i))
+	}
+	c.run(300)
+	r := c.rigs[victim]
+	damaged := 0
+	for _, name := range r.disk.Files("data") {
+		if strings.Contains(name, "groups/1/") {
+			damaged++
+			if err := r.disk.Damage(name, memfs.RotBit, 300); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if damaged == 0 {
+		t.Fatalf("the catalog has no checkpoint: %v", r.disk.Files("data"))
+	}
+	var lines []string
+	r.logged = func(line event.LogLine) { lines = append(lines, line.Text) }
+	c.run(2000)
+	text := strings.Join(lines, "\n")
+	if !strings.Contains(text, "Data of the catalog is damaged on the disk") ||
+		!strings.Contains(text, "Data of the catalog is whole again") || strings.Contains(text, "is stopped") {
+		t.Fatalf("the log says %q", text)
+	}
+	create("AFTER")
+	delete(r.out, 900)
+	c.restart(victim)
+	c.run(40)
+	for i := range 10 {
+		if got := c.request(victim, fmt.Sprint("S", i), "x"); !strings.Contains(got, `"seq":1`) {
+			t.Fatalf("publish: %s", got)
+		}
+	}
+	if text := strings.Join(lines, "\n"); strings.Contains(text, "The catalog of streams is damaged here") {
+		t.Fatalf("after the restart the log says %q", text)
+	}
+}

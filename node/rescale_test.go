@@ -58,3 +58,49 @@ func TestReplicaThatCameBackSurvivesARestart(t *testing.T) {
 		}
 	}
 }
+
+// TestScalingBackNeedsNotWaitForTheFirstScaling asks for one replica and soon for three again, at different steps of the first
+// change, and restarts each server afterwards.
+func TestScalingBackNeedsNotWaitForTheFirstScaling(t *testing.T) {
+	c := newCluster(t, 3)
+	c.create("S", 3)
+	count := 0
+	publish := func(i int) {
+		t.Helper()
+		count++
+		if got := c.request(i, "S", fmt.Sprint(count)); !strings.Contains(got, fmt.Sprintf(`"seq":%d`, count)) {
+			t.Fatalf("message %d through n%d: %s", count, i+1, got)
+		}
+	}
+	scale := func(replicas int) {
+		t.Helper()
+		got := c.request(0, "$JS.API.STREAM.UPDATE.S", fmt.Sprintf(`{"name":"S","num_replicas":%d}`, replicas))
+		if !strings.Contains(got, fmt.Sprintf(`"num_replicas":%d`, replicas)) {
+			t.Fatal(got)
+		}
+	}
+	for round := range 4 {
+		publish(0)
+		scale(1)
+		c.run(round) // the group has taken the more steps, the later it is
+		scale(3)
+		got := ""
+		for range 40 {
+			c.run(10)
+			if got = c.request(0, "$JS.API.STREAM.INFO.S", ""); strings.Count(got, `"current":true`) == 2 && !strings.Contains(got, `"pending"`) {
+				break
+			}
+		}
+		if strings.Count(got, `"current":true`) != 2 {
+			t.Fatalf("round %d: %s", round, got)
+		}
+		publish(0)
+	}
+	for i := range c.rigs {
+		c.kill(i)
+		delete(c.rigs[i].out, 900)
+		c.restart(i)
+		c.run(100)
+		publish(i)
+	}
+}

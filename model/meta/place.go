@@ -108,14 +108,14 @@ func (m *Machine) move(s *Stream, p *proposal) *jsapi.Error {
 	return nil
 }
 
-// grow adds replicas. Servers that still have a former replica can not take one yet; when they would be needed, the
-// change is refused as one that has to wait.
+// grow adds replicas. Servers that still have a former replica can not take another one yet; when they are needed, their
+// former ones stay instead: what a group is to be may change while it is on its way to that.
 func (m *Machine) grow(s *Stream, p *proposal) *jsapi.Error {
 	servers, refused := m.newSearch(p, s.Replicas, s.Former).choose(s.Config.Replicas)
+	if refused != nil && len(s.Former) > 0 {
+		servers, refused = m.newSearch(p, s.Replicas, nil).choose(s.Config.Replicas)
+	}
 	if refused != nil {
-		if _, later := m.newSearch(p, s.Replicas, nil).choose(s.Config.Replicas); later == nil {
-			return jsapi.CodeStreamReconfigureInProgress.Err()
-		}
 		return refused
 	}
 	m.setServers(s, servers)
@@ -148,12 +148,13 @@ func (m *Machine) shrink(s *Stream, p *proposal) {
 }
 
 // setServers gives the stream replicas on the servers, in their order, and reports whether that is a change. Those that
-// it has already stay the same, the others become former ones.
+// it has already stay the same, former ones that are wanted again too, the others become former ones. A former replica has
+// its log and its votes, whether or not the group has removed it already: it comes back as the one that it was.
 func (m *Machine) setServers(s *Stream, servers []uint64) bool {
 	assert.True(len(servers) > 0 && len(servers) <= jsapi.ReplicasMax, "a stream keeps a replica", s.Group, uint64(len(servers)))
 	replicas := make([]Replica, 0, len(servers))
 	for _, server := range servers {
-		r, ok := s.Member(server)
+		r, ok := s.On(server)
 		if !ok {
 			r = m.newReplica(server)
 		}
@@ -162,7 +163,7 @@ func (m *Machine) setServers(s *Stream, servers []uint64) bool {
 	if slices.Equal(replicas, s.Replicas) {
 		return false
 	}
-	former := slices.Clone(s.Former)
+	former := slices.DeleteFunc(slices.Clone(s.Former), func(r Replica) bool { return slices.Contains(servers, r.Server) })
 	for _, r := range s.Replicas {
 		if !slices.Contains(servers, r.Server) {
 			former = append(former, r)

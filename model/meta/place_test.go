@@ -172,9 +172,18 @@ func TestScalingKeepsMembersAndLeader(t *testing.T) {
 	w.want("S", []uint64{11, 12, 14, 15}, []uint64{13})
 	w.must(w.update(jsapi.StreamConfig{Name: "S", Replicas: 1}))
 	w.want("S", []uint64{14}, []uint64{11, 12, 13, 15})
-	if err := w.update(jsapi.StreamConfig{Name: "S", Replicas: 3}); !jsapi.CodeStreamReconfigureInProgress.Is(err) {
-		t.Fatalf("growth onto servers that still have former replicas: %v", err)
+	before := w.m.Stream("A", "S")
+	w.must(w.update(jsapi.StreamConfig{Name: "S", Replicas: 3})) // before the change to one is settled
+	s = w.m.Stream("A", "S")
+	if len(s.Replicas) != 3 || len(s.Former) != 2 || s.Placement != before.Placement+1 {
+		t.Fatalf("scaled back to %+v", s)
 	}
+	for _, r := range s.Replicas[1:] {
+		if !slices.Contains(before.Former, r) {
+			t.Fatalf("%+v took the place of a replica that had not left", r)
+		}
+	}
+	w.must(w.update(jsapi.StreamConfig{Name: "S", Replicas: 1}))
 	w.settle("S")
 	w.want("S", []uint64{14}, nil)
 	w.must(w.update(jsapi.StreamConfig{Name: "S", Replicas: 3}))

@@ -132,11 +132,13 @@ type API struct {
 	config   Config
 	backend  Backend
 	counters map[string]*jsapi.APIStats
+	// unconfirmed are the deletions that were answered as such.
+	unconfirmed map[streamName]deletion
 }
 
 // New returns an API on the backend.
 func New(config Config, backend Backend) *API {
-	return &API{config: config, backend: backend, counters: make(map[string]*jsapi.APIStats)}
+	return &API{config: config, backend: backend, counters: make(map[string]*jsapi.APIStats), unconfirmed: make(map[streamName]deletion)}
 }
 
 // SetPendingBytes changes Config.PendingBytes for batches that begin from now on.

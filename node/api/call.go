@@ -28,6 +28,8 @@ type call struct {
 	body    string
 	audited bool
 	client  func() *jsapi.ClientInfo
+	// missing, when it is not nil, may answer in the place of lookup when there is no such stream; it reports whether it does.
+	missing func() bool
 	// kept is the request when it is about a stream that this node does not know (yet); nil otherwise.
 	kept *Request
 	// answered guards against two answers.
@@ -173,7 +175,9 @@ func (c *call) lookup(then func(*meta.Stream)) {
 		}
 		entry := c.backend.Catalog().Stream(c.account, c.stream)
 		if entry == nil {
-			c.refuse(jsapi.CodeStreamNotFound.Err())
+			if c.missing == nil || !c.missing() {
+				c.refuse(jsapi.CodeStreamNotFound.Err())
+			}
 			return
 		}
 		if c.kept != nil && !c.backend.Leads(entry.Group) {

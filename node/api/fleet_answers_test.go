@@ -239,6 +239,25 @@ func TestRequestsWithoutALeaderAreRefused(t *testing.T) {
 	}
 }
 
+func TestDeletionIsConfirmedLaterWhenServersAreMissing(t *testing.T) {
+	f := newFleet(5)
+	f.mustAsk(t, "STREAM.CREATE.S", `{"name":"S","num_replicas":3,"placement":{"tags":["!az:1","!az:2"]}}`)
+	f.down[4], f.down[5] = true, true
+	for range 2 {
+		got := f.ask("A", "STREAM.DELETE.S", "")
+		if !strings.Contains(got, `"err_code":10008`) || !strings.Contains(got, "the stream is deleted") {
+			t.Fatal(got)
+		}
+	}
+	f.down[4] = false
+	if got := f.ask("A", "STREAM.DELETE.S", ""); !strings.Contains(got, `"success":true`) {
+		t.Fatal(got)
+	}
+	if got := f.ask("A", "STREAM.DELETE.S", ""); !strings.Contains(got, `"err_code":10059`) {
+		t.Fatal(got)
+	}
+}
+
 func TestElectionsAreAdvisedInBothAccounts(t *testing.T) {
 	f := newFleet(3)
 	f.mustAsk(t, "STREAM.CREATE.S", `{"name":"S","num_replicas":3}`)

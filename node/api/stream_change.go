@@ -167,36 +167,3 @@ func limitsChange(config, before *jsapi.StreamConfig) bool {
 
 // newLimit reports whether a limit is set and differs from before.
 func newLimit(limit, old time.Duration) bool { return limit > 0 && limit != old }
-
-// streamDelete answers STREAM.DELETE.
-func (c *call) streamDelete(body []byte) {
-	if !c.requireEmpty(body) {
-		return
-	}
-	c.lookup(func(entry *meta.Stream) {
-		var consumers []string
-		if s, ok := c.backend.Stream(entry.Group); ok && !c.api.clustered() {
-			for _, state := range s.Consumers() {
-				consumers = append(consumers, state.Name())
-			}
-		}
-		proposal := meta.Delete(entry)
-		c.backend.Propose(meta.Group, &proposal, func(r *effect.Effect) {
-			if r.Err != nil {
-				c.refuse(r.Err)
-				return
-			}
-			for _, name := range consumers {
-				c.api.ConsumerDeleted(c.account, c.stream, name)
-			}
-			c.api.adviseStream(entry, jsapi.SubjectStreamDeleted, jsapi.AdvisoryDelete)
-			c.api.Ended(entry, c.backend.Catalog().Applied(), func(known bool) {
-				if !known {
-					c.refuse(jsapi.CodeClusterNotAvail.Err())
-					return
-				}
-				c.respond(jsapi.SuccessResponse{Response: c.response(), Success: true})
-			})
-		})
-	})
-}

@@ -222,6 +222,9 @@ func (e *Engine) showCluster() *monitor.Cluster {
 	}
 	m.Quorum = m.Size/2 + 1
 	m.Pending, m.Behind = e.meta.lag(), e.behind(e.meta)
+	if m.Behind == "" && e.meta.readFailed != nil {
+		m.Behind = e.meta.readFailed.Error()
+	}
 	m.UnsavedBytes = uint64(e.meta.replica.UnsavedBytes())
 	return shown
 }

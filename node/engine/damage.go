@@ -26,6 +26,9 @@ func (e *Engine) fence(g *group, why error) {
 		g.replica.Fail(why)
 		e.lostLead(g)
 	}
+	if g == e.meta {
+		return // another replica of the catalog begins when the server is started again
+	}
 	if mine, ok := g.entry.On(uint64(e.config.Server)); ok {
 		g.damagedID = mine.ID
 	}

@@ -310,7 +310,7 @@ func (e *Engine) installed(r *receiving, c *event.Completion) {
 	if g == e.meta {
 		old := e.catalog
 		e.catalog, e.replacing = machine.(*meta.Machine), true
-		g.replica.Install(&done, e)
+		e.adopt(g, r, &done)
 		e.replacing = false
 		e.catalogReplaced(old)
 	} else {

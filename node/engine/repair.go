@@ -31,11 +31,19 @@ func (e *Engine) foundDamage(g *group, err error) {
 		e.logf(event.Error, fmt.Sprintf("Data of %s is damaged on the disk: %v", e.describe(g), err))
 	}
 	g.readFailed = err
-	if g.ailing == nil && e.clustered() && g.entry != nil && len(g.entry.Replicas) > 1 {
+	if g.ailing == nil && e.clustered() && e.hasOthers(g) {
 		g.ailing = err
 		e.ailing = append(e.ailing, g)
 		e.repairs()
 	}
+}
+
+// hasOthers reports whether other servers have what this one has of the group.
+func (e *Engine) hasOthers(g *group) bool {
+	if g == e.meta {
+		return len(g.replica.Members()) > 1
+	}
+	return g.entry != nil && len(g.entry.Replicas) > 1
 }
 
 // repairs goes on with the replicas that have damaged data.
@@ -122,7 +130,7 @@ func (e *Engine) adopt(g *group, r *receiving, done *replica.Installation) {
 // installFailed handles an installation that did not come to its end. One that failed behind the switch leaves neither the
 // old state nor the new one to be used: the replica stops, and another one begins anew.
 func (e *Engine) installFailed(r *receiving, err error) {
-	if errors.Is(err, event.ErrHalfInstalled) && r.group.entry != nil {
+	if errors.Is(err, event.ErrHalfInstalled) {
 		e.receivings = slices.DeleteFunc(e.receivings, func(o *receiving) bool { return o == r })
 		r.group.installing = false
 		e.fence(r.group, err)

@@ -53,7 +53,7 @@ func (w *world) dropRemoved(leader *host) {
 		return
 	}
 	w.hosts = slices.DeleteFunc(slices.Clone(w.hosts), func(h *host) bool {
-		if at, ok := w.removed[h.id]; !ok || at > leader.machine.index {
+		if at, ok := w.removed[h.id]; !ok || at > leader.machine.index || w.back[h.id] {
 			return false
 		}
 		w.drops++
@@ -134,7 +134,11 @@ func (w *world) resize(h *host) {
 	members := h.replica.Members()
 	m := members[w.rng.IntN(len(members))]
 	c := Change{Kind: Remove, Member: m}
+	back := w.left(h)
 	switch {
+	case back != 0 && w.rng.IntN(2) == 0:
+		c = Change{Kind: AddLearner, Member: Member{ID: back, Server: back, Learner: true}}
+		w.back[back] = true
 	case w.rng.IntN(3) == 0 && len(members) < 6 && h.replica.Serving():
 		w.ids++
 		c = Change{Kind: AddLearner, Member: Member{ID: w.ids, Server: w.ids, Learner: true}}
@@ -144,7 +148,23 @@ func (w *world) resize(h *host) {
 	}
 	if err := h.replica.ChangeMembers(c, h); err == nil {
 		w.changes++
+		if c.Kind == AddLearner && w.back[c.Member.ID] {
+			w.returns++
+		}
 	}
+}
+
+// left is a replica that the group has removed and that goes on; 0 without one. It stays from now on, as it is wanted again.
+func (w *world) left(leader *host) uint64 {
+	if !leader.replica.Serving() || len(leader.replica.Members()) >= 6 {
+		return 0
+	}
+	for _, h := range w.hosts {
+		if _, member := leader.replica.Member(h.id); !member && w.removed[h.id] != 0 {
+			return h.id
+		}
+	}
+	return 0
 }
 
 // heal ends all trouble and lets the group settle.
@@ -321,7 +341,7 @@ func TestGroupsKeepTheirPromises(t *testing.T) {
 	if testing.Short() {
 		seeds = 15
 	}
-	var acked, reads, snaps, changes, rests, handovers, drops, late, undone int
+	var acked, reads, snaps, changes, rests, handovers, drops, late, undone, returns int
 	for seed := range seeds {
 		o := options{members: []int{3, 5, 1, 2}[seed%4], lossy: seed%5 > 0, resize: seed%3 > 0, calm: seed%6 == 0}
 		w, broken := run(t, seed, o, steps)
@@ -329,11 +349,11 @@ func TestGroupsKeepTheirPromises(t *testing.T) {
 			t.Fatal(broken)
 		}
 		acked, reads, snaps, changes = acked+len(w.acked), reads+w.reads, snaps+w.snaps, changes+w.changes
-		late, undone = late+w.late, undone+len(w.undone)
+		late, undone, returns = late+w.late, undone+len(w.undone), returns+w.returns
 		rests, handovers, drops = rests+w.rests, handovers+w.handover, drops+w.drops
 	}
-	t.Logf("%d acknowledged, %d reads, %d snapshots, %d changes, %d rests, %d transfers, %d replicas dropped, %d batches late, %d undone", acked, reads, snaps, changes, rests, handovers, drops, late, undone)
-	if acked < 1000 || reads < 100 || snaps < 5 || changes < 20 || rests < 5 || handovers < 5 || drops < 5 || late < 2 || undone < 10 {
+	t.Logf("%d acknowledged, %d reads, %d snapshots, %d changes, %d rests, %d transfers, %d replicas dropped, %d batches late, %d undone, %d replicas taken back", acked, reads, snaps, changes, rests, handovers, drops, late, undone, returns)
+	if acked < 1000 || reads < 100 || snaps < 5 || changes < 20 || rests < 5 || handovers < 5 || drops < 5 || late < 2 || undone < 10 || returns < 2 {
 		t.Fatal("the test does not reach what it is to test")
 	}
 }

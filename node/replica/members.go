@@ -105,7 +105,8 @@ type Change struct {
 
 // Why a change of the membership is refused.
 var (
-	ErrNotLeader     = errors.New("this replica does not lead its group")
+	ErrNotLeader = errors.New("this replica does not lead its group")
+	// ErrChangePending also says that a learner does not have the change before.
 	ErrChangePending = errors.New("the change of the membership before is not applied yet")
 	ErrChange        = errors.New("the membership can not be changed like that")
 )
@@ -184,10 +185,19 @@ func (r *Replica) checkChange(c Change) error {
 		return fmt.Errorf("%w: %d can not be added to %d members", ErrChange, c.Member.ID, len(r.members))
 	case c.Kind == Promote && (!known || !m.Learner):
 		return fmt.Errorf("%w: %d is no learner", ErrChange, c.Member.ID)
+	case c.Kind == Promote && !r.knowsMembers(c.Member.ID):
+		return ErrChangePending
 	case c.Kind == Remove && (!known || !m.Learner && voters == 1):
 		return fmt.Errorf("%w: %d is no member, or the only voter", ErrChange, c.Member.ID)
 	}
 	return nil
+}
+
+// knowsMembers reports whether a member has the newest change of the members in its log. A learner that the group had removed
+// before may not know yet that it is one again: as a voter it would tell candidates that they can do without it.
+func (r *Replica) knowsMembers(id uint64) bool {
+	p, ok := r.Progress(id)
+	return ok && p.Match >= r.membersIndex
 }
 
 func (r *Replica) voters() int {

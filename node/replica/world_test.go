@@ -158,6 +158,8 @@ type world struct {
 	rests    int
 	handover int
 	removed  map[uint64]uint64 // where replicas were removed
+	back     map[uint64]bool   // those that are wanted again
+	returns  int
 	drops    int
 }
 
@@ -188,7 +190,7 @@ func (w *world) applied(index, hash uint64) {
 
 func newWorld(t *testing.T, seed uint64, o options) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), options: o, wall: 1_000,
-		cut: map[[2]uint64]bool{}, removed: map[uint64]uint64{}, acked: map[uint64]bool{}, undone: map[uint64]bool{}, hashes: map[uint64]uint64{}, terms: map[uint64]uint64{}, within: map[uint64]uint64{},
+		cut: map[[2]uint64]bool{}, removed: map[uint64]uint64{}, back: map[uint64]bool{}, acked: map[uint64]bool{}, undone: map[uint64]bool{}, hashes: map[uint64]uint64{}, terms: map[uint64]uint64{}, within: map[uint64]uint64{},
 		leaders: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}}
 	for range o.members {
 		w.ids++
