@@ -59,6 +59,15 @@ func (m *Machine) ServerNamed(name string) *Server {
 	return nil
 }
 
+// Holds reports whether a stream has a replica on the server, or has not settled without it. It looks at every stream.
+func (m *Machine) Holds(server uint64) bool {
+	return slices.ContainsFunc(m.order, func(s *Stream) bool {
+		_, former := s.FormerOn(server)
+		_, member := s.Member(server)
+		return member || former
+	})
+}
+
 // Servers returns the servers that are not removed, in the order in which they were registered. The slice is the
 // machine's: it is valid until the next Apply and must not be changed.
 func (m *Machine) Servers() []*Server { return m.roster }

@@ -20,10 +20,22 @@ func (e *Engine) wantedMembers(g *group, dst []replica.Member) []replica.Member 
 		for _, s := range e.catalog.Servers() {
 			dst = append(dst, replica.Member{ID: s.Replica, Server: s.ID})
 		}
-		return dst
+		return e.leavingServers(dst)
 	}
 	for _, r := range g.entry.Replicas {
 		dst = append(dst, replica.Member{ID: r.ID, Server: r.Server})
+	}
+	return dst
+}
+
+// leavingServers appends the members of the catalog on servers that were removed, are there, and still have streams. Who
+// leads a stream moves it by the catalog: a server that hears nothing of it any more would keep what only it has.
+func (e *Engine) leavingServers(dst []replica.Member) []replica.Member {
+	for _, m := range e.meta.replica.Members() {
+		s := e.catalog.Server(m.Server)
+		if s != nil && s.Removed && s.Replica == m.ID && !m.Learner && e.online(event.ServerID(s.ID)) && e.catalog.Holds(s.ID) {
+			dst = append(dst, m)
+		}
 	}
 	return dst
 }

@@ -113,6 +113,9 @@ func (e *Engine) peerDown(id event.ServerID) {
 	e.asksLost(id)
 	e.copiesLost(id)
 	e.forgetLeader(id)
+	if e.meta != nil && e.meta.leads() && e.unreconciled(e.meta) {
+		e.awaken(e.meta) // a server that was removed is not waited for any longer
+	}
 }
 
 // toPeer returns where frames for a server are appended in this step. Without a session with it they are lost.

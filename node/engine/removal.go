@@ -30,7 +30,7 @@ func (e *Engine) noteRemoved() {
 	}
 	e.removed = true
 	e.logf(event.Error, fmt.Sprintf("This server was removed from JetStream cluster %q, and what it knows of streams grows old; "+
-		"to have it join again stop it and remove its data directory", e.config.Cluster.Name))
+		"to have it join again wait until no stream is on it, stop it and remove its data directory", e.config.Cluster.Name))
 }
 
 // remember keeps when something came from a server last, after its session has ended.
