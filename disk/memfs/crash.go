@@ -75,9 +75,10 @@ func (f *FS) Crash(strategy Strategy, key uint64) *FS {
 	image.rebuild(f.root, entries, func(name string, c *content) *content {
 		survived := survive(c, survival{strategy, Hash(key, name), f.opts.SectorBytes})
 		if strategy == KeepAll {
-			return &content{data: survived, synced: slices.Clone(c.synced), writes: slices.Clone(c.writes)}
+			return &content{data: survived, synced: slices.Clone(c.synced), writes: slices.Clone(c.writes), claimed: c.claimed,
+				truth: slices.Clone(c.truth)}
 		}
-		return &content{data: slices.Clone(survived), synced: survived}
+		return &content{data: slices.Clone(survived), synced: survived, truth: slices.Clone(c.truth)}
 	})
 	return image
 }

@@ -82,7 +82,7 @@ type Fault struct {
 	Times int
 	// Err is the error, usually vfs.ErrIO or vfs.ErrNoSpace.
 	Err error
-	// Lie makes Sync return nil without making anything durable. Err is not used then.
+	// Lie makes Sync and SyncDir return nil without making anything durable. Err is not used then.
 	Lie bool
 	// Lose makes a write return nil without having happened: the old content stays, as if it were new. Astray makes it
 	// land at another place of the file, a keyed number of sectors away, and leaves its own place as it was. Err is not used
@@ -155,7 +155,7 @@ func (f *FS) enter(op Op) error {
 			}
 		}
 		switch {
-		case rule.Lie && op.Kind == OpSync:
+		case rule.Lie && op.Kind&(OpSync|OpSyncDir) != 0:
 			return errLie
 		case rule.Lose && op.Kind == OpWrite:
 			return errLose

@@ -14,6 +14,9 @@ type content struct {
 	synced []byte  // what survives every crash
 	writes []write // un-synced changes in order
 	bad    map[int64]bool
+
+	claimed int    // how many of writes a lying Sync has said to be durable
+	truth   []byte // what readers would see had no write been lost or gone astray; nil: what they see
 }
 
 // write is one un-synced change: whole sectors with their content after the write, or a new size.
@@ -95,9 +98,7 @@ func (h *handle) WriteAt(p []byte, off int64) (int, error) {
 	}
 	assert.True(off >= 0, "offset is not negative")
 	if err == errLose || err == errAstray { //nolint:errorlint // enter returns it bare
-		if err == errAstray { //nolint:errorlint // as above
-			h.astray(p, off)
-		}
+		h.deceive(p, off, err == errAstray) //nolint:errorlint // as above
 		return len(p), nil
 	}
 	if err != nil {
@@ -109,18 +110,20 @@ func (h *handle) WriteAt(p []byte, off int64) (int, error) {
 	}
 	if len(p) > 0 {
 		h.put(p, off)
+		if h.c.truth != nil {
+			h.c.truth = put(h.c.truth, off, p)
+		}
 	}
 	return len(p), err
 }
 
-// astray writes to another place of the file, as far as there is one.
-func (h *handle) astray(p []byte, off int64) {
+// deceive loses a write, or with astray makes it land at another place of the file, as far as there is one.
+func (h *handle) deceive(p []byte, off int64, astray bool) {
+	h.c.deceived(p, off)
 	sector := int64(h.fs.opts.SectorBytes)
-	places := (int64(len(h.c.data)) - int64(len(p))) / sector
-	if places <= 0 {
-		return
+	if places := (int64(len(h.c.data)) - int64(len(p))) / sector; astray && places > 0 {
+		h.put(p, int64(Hash(h.fs.opts.Seed, h.name, uint64(off), uint64(len(p)))%uint64(places))*sector+off%sector)
 	}
-	h.put(p, int64(Hash(h.fs.opts.Seed, h.name, uint64(off), uint64(len(p)))%uint64(places))*sector+off%sector)
 }
 
 func (h *handle) put(p []byte, off int64) {
@@ -160,6 +163,9 @@ func (h *handle) Truncate(size int64) error {
 	assert.True(size >= 0, "size is not negative")
 	h.fs.used += size - int64(len(h.c.data))
 	h.c.data = resize(h.c.data, size)
+	if h.c.truth != nil {
+		h.c.truth = resize(h.c.truth, size)
+	}
 	h.c.writes = append(h.c.writes, write{truncate: size})
 	return nil
 }
@@ -177,11 +183,13 @@ func (h *handle) Size() (int64, error) {
 func (h *handle) Sync() error {
 	err := h.enter(Op{Kind: OpSync})
 	if err == errLie { //nolint:errorlint // enter returns it bare
+		h.c.claimed = len(h.c.writes)
 		return nil
 	}
 	if err == ErrStopped { //nolint:errorlint // enter returns it bare
 		return err
 	}
+	h.c.claimed = 0
 	if err != nil {
 		h.c.writes = nil
 		return err

@@ -69,6 +69,7 @@ type nameOp struct {
 	fromName, toName string
 	target           *node
 	waits            []*node // directories that were not synced since
+	claimed          []*node // those of them that a lying SyncDir has said to be durable
 }
 
 // New returns an empty disk.
@@ -253,7 +254,9 @@ func (f *FS) SyncDir(dir string) error {
 	if err := vfs.CheckName(dir); err != nil {
 		return err
 	}
-	if err := f.enter(Op{Kind: OpSyncDir, Name: dir}); err != nil {
+	err := f.enter(Op{Kind: OpSyncDir, Name: dir})
+	lies := err == errLie //nolint:errorlint // enter returns it bare
+	if err != nil && !lies {
 		return err
 	}
 	d := f.lookup(dir)
@@ -262,15 +265,24 @@ func (f *FS) SyncDir(dir string) error {
 	}
 	for i := range f.pending {
 		op := &f.pending[i]
-		op.waits = slices.DeleteFunc(op.waits, func(w *node) bool { return w == d })
+		if lies && slices.Contains(op.waits, d) {
+			op.claimed = append(op.claimed, d)
+		} else if !lies {
+			op.waits = slices.DeleteFunc(op.waits, func(w *node) bool { return w == d })
+		}
 	}
+	f.settle()
+	return nil
+}
+
+// settle makes the oldest name operations durable that wait for nothing.
+func (f *FS) settle() {
 	settled := 0
 	for settled < len(f.pending) && len(f.pending[settled].waits) == 0 {
 		f.pending[settled].apply(func(d *node) map[string]*node { return d.durable })
 		settled++
 	}
 	f.pending = slices.Delete(f.pending, 0, settled)
-	return nil
 }
 
 // apply performs the operation on the entries that the function gives for a directory. An operation that lost one it

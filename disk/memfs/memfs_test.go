@@ -353,3 +353,68 @@ func TestLostAndStrayWritesAreReportedAsDone(t *testing.T) {
 		before = after
 	}
 }
+
+// TestUndeceivedDiskIsWhatItSaid lies about syncs, loses a write and puts another elsewhere, and takes it all back: a power loss
+// then leaves what an honest disk leaves.
+func TestUndeceivedDiskIsWhatItSaid(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		honest, lying := New(Options{Seed: seed}), New(Options{Seed: seed})
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		both := func(do func(fs *FS) error) {
+			t.Helper()
+			must(do(honest))
+			must(do(lying))
+		}
+		write := func(name string, off int64, data []byte) {
+			t.Helper()
+			both(func(fs *FS) error {
+				f, err := fs.Open(name)
+				if err != nil {
+					return err
+				}
+				if _, err = f.WriteAt(data, off); err == nil {
+					err = f.Sync()
+				}
+				return errors.Join(err, f.Close())
+			})
+		}
+		both(func(fs *FS) error {
+			f, err := fs.Create("a")
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.Close(), fs.SyncDir("."))
+		})
+		write("a", 0, make([]byte, 8192))
+		lying.Inject([]Fault{{On: OpWrite, Lose: true, Times: 1 + int(seed%3)}, {On: OpWrite, Astray: true, Times: 1 + int(seed%3)},
+			{On: OpSync | OpSyncDir, Lie: true}}[rng.IntN(3)])
+		for i := range 3 {
+			data := make([]byte, 1+rng.IntN(2000))
+			for k := range data {
+				data[k] = byte(rng.IntN(256))
+			}
+			write("a", int64(i*2048+rng.IntN(40)), data)
+		}
+		both(func(fs *FS) error { return errors.Join(fs.Rename("a", "b"), fs.SyncDir(".")) })
+		if !lying.Deceived("") {
+			t.Fatalf("seed %d: a disk that lies says that it does not", seed)
+		}
+		lying.Undeceive()
+		if lying.Deceived("") {
+			t.Fatalf("seed %d: a disk that took it back says that it lies", seed)
+		}
+		want, err := vfs.ReadFile(honest.Crash(LoseAll, seed), "b")
+		must(err)
+		got, err := vfs.ReadFile(lying.Crash(LoseAll, seed), "b")
+		must(err)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: the disk holds something else than it said", seed)
+		}
+	}
+}

@@ -77,6 +77,10 @@ type starting struct {
 	initial []byte
 	id      uint64
 	members []replica.Member
+	// mark is how far the machine has come already, and term the newest term that is known, of a replica that takes the
+	// place of another while the server runs.
+	mark checkpoint.Mark
+	term uint64
 }
 
 // startGroup restores the machine from the group's checkpoint and starts its replica on the group's log.
@@ -91,6 +95,9 @@ func (e *Engine) startGroup(g *group, s *starting) error {
 	}
 	if pin := e.config.Pin; pin != nil {
 		config.Pin = func(term uint64, role replica.Role) int { return pin(g.id, term, uint8(role)) }
+	}
+	if s.mark.Index > 0 {
+		config.Log, config.Snapshot = s.goesOn()
 	}
 	if s.found != nil {
 		config.Log = s.found.Log
@@ -119,7 +126,7 @@ func (e *Engine) startGroup(g *group, s *starting) error {
 		delete(e.early, g.id)
 		e.noteLeader(g, l.server, l.term)
 	}
-	if g.id == metaGroup {
+	if g.id == metaGroup && s.mark.Index == 0 {
 		e.openStreams()
 	}
 	r.Start(e)

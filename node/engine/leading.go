@@ -145,6 +145,14 @@ func (e *Engine) online(id event.ServerID) bool { return id == e.config.Server |
 // bornTicks is how many ticks the first leader of a new group is looked for at once, instead of after a silence.
 const bornTicks = 20
 
+// askLeader has a replica that hears nothing of a leader ask the one that its server says it is, once in an election timeout:
+// a replica that has just started hears so what it is thought to have, before it stands for election.
+func (e *Engine) askLeader(g *group) {
+	if (e.ticks+uint64(g.id))%uint64(e.electionTicks()) == 0 && g.leader != 0 && g.leader != e.config.Server && !e.removed {
+		g.replica.AskLeader(uint64(g.leader), e)
+	}
+}
+
 // campaign has the preferred member of a new group stand for election as long as the group has had no leader: the others
 // may learn of the group a little later.
 func (e *Engine) campaign(g *group) {

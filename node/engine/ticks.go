@@ -80,6 +80,7 @@ func (e *Engine) tick() {
 			continue
 		}
 		g.replica.Tick(e)
+		e.askLeader(g)
 		e.campaign(g)
 		if g.replica == nil {
 			continue
@@ -97,6 +98,7 @@ func (e *Engine) tick() {
 	e.balance()
 	e.foundOrJoin()
 	e.inviteServers()
+	e.rejoinCatalog()
 	e.replaceFenced()
 	e.repairs()
 	e.becomeCurrent()

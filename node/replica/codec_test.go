@@ -87,6 +87,9 @@ func TestBeatsComeBackAsTheyWere(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			b.Context = []byte("hgfedcba")
 		}
+		if rng.IntN(2) == 0 {
+			b.Acked = rng.Uint64()
+		}
 		want = append(want, b)
 		data = AppendBeat(data, &b)
 	}

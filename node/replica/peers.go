@@ -117,8 +117,7 @@ func (r *Replica) Receive(server uint64, m *pb.Message, sink Sink) (fetch bool) 
 // step gives Raft a message of another replica.
 func (r *Replica) step(server uint64, m *pb.Message, sink Sink) {
 	r.meet(m.GetFrom(), server)
-	if r.forgot(m) {
-		r.Fail(fmt.Errorf("%w: it ends at %d, the leader has heard of %d", ErrForgotten, r.last, m.GetCommit()))
+	if m.GetType() == pb.MsgHeartbeat && r.forgot(m, m.GetCommit()) {
 		return
 	}
 	if m.GetType() == pb.MsgReadIndex && r.leader && !r.serving {
@@ -126,6 +125,9 @@ func (r *Replica) step(server uint64, m *pb.Message, sink Sink) {
 	}
 	if r.wakes(m) {
 		r.Wake(sink)
+	}
+	if r.refusesOwnWord(m) {
+		return
 	}
 	if r.config.Plant.AcceptGap {
 		r.closeGap(m)
@@ -144,14 +146,28 @@ func (r *Replica) step(server uint64, m *pb.Message, sink Sink) {
 // replica must not go on under its id.
 var ErrForgotten = errors.New("the log lacks entries that were acknowledged")
 
-// forgot reports whether a heartbeat proves that the log has lost its end: it names no index that this replica has not
-// acknowledged.
-func (r *Replica) forgot(m *pb.Message) bool {
-	if m.GetType() != pb.MsgHeartbeat || m.GetTerm() < r.term || m.GetCommit() <= r.last {
+// forgot stops the replica if a heartbeat proves that the log has lost its end: it names no index that this replica has not
+// acknowledged to the leader of the term.
+func (r *Replica) forgot(m *pb.Message, acked uint64) bool {
+	if m.GetTerm() < r.term || acked <= r.last {
 		return false
 	}
-	durable, err := r.log.LastIndex()
-	return err == nil && m.GetCommit() > durable
+	if durable, err := r.log.LastIndex(); err != nil || acked <= durable {
+		return false
+	}
+	r.Fail(fmt.Errorf("%w: it ends at %d, the leader has heard of %d", ErrForgotten, r.last, acked))
+	return true
+}
+
+// refusesOwnWord reports whether a follower refuses to append behind an entry that it has acknowledged: that is an answer of
+// long ago, or of a follower that has forgotten, which learns that from the next heartbeat. Raft would try the same again at
+// once, and get the same answer, for ever.
+func (r *Replica) refusesOwnWord(m *pb.Message) bool {
+	if !r.leader || m.GetType() != pb.MsgAppResp || !m.GetReject() || m.GetTerm() != r.term {
+		return false
+	}
+	p, ok := r.Progress(m.GetFrom())
+	return ok && m.GetIndex() <= p.Match
 }
 
 // meet remembers where a sender is that is no member.

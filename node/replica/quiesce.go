@@ -58,8 +58,26 @@ func (r *Replica) Wake(sink Sink) {
 
 func (r *Replica) wakeLeader(sink Sink) {
 	if r.leaderID != 0 && r.broken == nil {
-		r.send(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), To: new(r.leaderID), From: new(r.config.ID), Term: new(r.term),
-			Context: wakeContext}, sink)
+		r.wake(r.leaderID, sink)
+	}
+}
+
+func (r *Replica) wake(id uint64, sink Sink) {
+	term := max(r.term, 1) // a new replica knows of none, and there is no leader of a lower one
+	r.send(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), To: new(id), From: new(r.config.ID), Term: new(term), Context: wakeContext}, sink)
+}
+
+// AskLeader lets a replica that has heard of no leader ask for a heartbeat where its owner knows the leader to be. A leader
+// that rests would not say anything of itself, and one that may not vote would not ask.
+func (r *Replica) AskLeader(server uint64, sink Sink) {
+	if r.leaderID != 0 || r.broken != nil {
+		return
+	}
+	for i := range r.members {
+		if m := &r.members[i]; m.Server == server && m.ID != r.config.ID {
+			r.wake(m.ID, sink)
+			return
+		}
 	}
 }
 
@@ -86,6 +104,9 @@ func (r *Replica) wakes(m *pb.Message) bool {
 func (r *Replica) ReceiveBeat(server uint64, b *Beat, sink Sink) {
 	m := b.message()
 	if r.broken != nil || m.GetTo() != r.config.ID || m.GetFrom() == r.config.ID {
+		return
+	}
+	if !b.Response && r.forgot(m, max(b.Acked, b.Commit)) {
 		return
 	}
 	r.step(server, m, sink)

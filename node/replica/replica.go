@@ -255,7 +255,7 @@ func New(config Config) (*Replica, error) {
 		r.noteChanges(tail)
 	}
 	r.setMembers(config.Members)
-	r.membersDirty = len(config.Members) > 1 && applied == 0
+	r.membersDirty = len(config.Members) > 1 && (applied == 0 || r.detached)
 	r.saved = snapshot{mark: config.Snapshot, members: config.Members}
 	if r.hard.Commit > r.last {
 		return nil, fmt.Errorf("the log of group %d ends at %d, committed is %d: %w", config.Group, r.last, r.hard.Commit, wal.ErrCorrupt)

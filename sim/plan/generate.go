@@ -95,6 +95,7 @@ func Generate(seed uint64, options Options) *Plan {
 	if p.Nodes > 1 {
 		p.occasions()
 		decayed := p.decay()
+		p.deceive()
 		p.victims(r)
 		if decayed {
 			p.leadDecayed()

@@ -261,13 +261,18 @@ const (
 	// FaultPause stops the node for DurMillis; what arrives meanwhile comes in a burst afterwards.
 	FaultPause = "pause"
 	// FaultRot damages a byte of the files named in Disk ("log", "blocks", "checkpoint") while the node is down. A node
-	// that then refuses to serve, and says so, is right.
+	// that then refuses to serve, and says so, is right. What was written to the log last is spared, unless On is "newest":
+	// then it is damaged, if the others can make good for that.
 	FaultRot = "rot"
 	// FaultWipe ends the process and empties the disk; what starts after DurMillis is a new server of the same name.
 	FaultWipe = "wipe"
 	// FaultStray lets the next N writes be "lost" or go "stray", as Disk says, within DurMillis, though the disk reports
-	// them as done; with On "groups" those of blocks and checkpoints only.
+	// them as done; with On "groups" those of blocks and checkpoints only, with On "log" those of the log, and the process is
+	// killed at the end.
 	FaultStray = "stray"
+	// FaultLie lets the disk report syncs as done that it does not carry out, and ends with a power loss by the strategy named
+	// in Disk. What is lost is no more than the others can make good for; else the disk turns out to have told the truth.
+	FaultLie = "lie"
 	// FaultLeave ends a server for good, FaultJoin starts a spare machine.
 	FaultLeave = "leave"
 	FaultJoin  = "join"
@@ -321,7 +326,7 @@ func (f *Fault) Between() bool {
 // Damages says whether the fault takes or spoils what is durable.
 func (f *Fault) Damages() bool {
 	switch f.Kind {
-	case FaultRot, FaultWipe, FaultStray:
+	case FaultRot, FaultWipe, FaultStray, FaultLie:
 		return true
 	}
 	return false

@@ -222,7 +222,7 @@ func (m *machine) watchDisk() {
 }
 
 func (m *machine) crashDisk(strategy memfs.Strategy) {
-	m.disk = m.disk.Crash(strategy, m.w.key.Draw("crash", m.life()))
+	m.disk = m.crashImage(strategy)
 	m.watchDisk()
 	m.applyDiskFaults()
 }

@@ -2,7 +2,6 @@ package world
 
 import (
 	"slices"
-	"strings"
 
 	"weir/disk/memfs"
 	"weir/disk/vfs"
@@ -90,7 +89,7 @@ func (m *machine) beginFault(i int) bool {
 		}
 	case plan.FaultLeave:
 		m.retire()
-	case plan.FaultStray:
+	case plan.FaultStray, plan.FaultLie:
 		m.active = append(m.active, i)
 		m.applyDiskFaults()
 		return true
@@ -153,10 +152,19 @@ func (w *World) endFault(i int) {
 }
 
 func (m *machine) endFault(i int) {
-	switch m.w.plan.Faults[i].Kind {
+	f := &m.w.plan.Faults[i]
+	switch f.Kind {
+	case plan.FaultLie:
+		m.active = slices.DeleteFunc(m.active, func(n int) bool { return n == i })
+		m.applyDiskFaults()
+		m.crash(f)
 	case plan.FaultError, plan.FaultNoSpace, plan.FaultStray:
 		m.active = slices.DeleteFunc(m.active, func(n int) bool { return n == i })
 		m.applyDiskFaults()
+		if f.Kind == plan.FaultStray && f.On == "log" && m.node != nil {
+			m.kill(memfs.KeepAll)
+			m.restartAfter(1_000_000, 0)
+		}
 		if len(m.active) == 0 && m.failed && m.node != nil {
 			// A node does not go on after a failed sync: somebody restarts it.
 			m.kill(memfs.KeepAll)
@@ -204,8 +212,15 @@ func (m *machine) applyDiskFaults() {
 	for _, i := range m.active {
 		f := &m.w.plan.Faults[i]
 		under := ""
-		if f.On == "groups" {
+		switch f.On {
+		case "groups":
 			under = Dir + "/groups"
+		case "log":
+			under = Dir + "/wal"
+		}
+		if f.Kind == plan.FaultLie {
+			m.disk.Inject(memfs.Fault{On: memfs.OpSync | memfs.OpSyncDir, Lie: true})
+			continue
 		}
 		if f.Kind == plan.FaultStray {
 			m.disk.Inject(memfs.Fault{On: memfs.OpWrite, Under: under, Times: int(f.N), Lose: f.Disk == "lost", Astray: f.Disk != "lost"})
@@ -231,35 +246,4 @@ func strategyNamed(name string) memfs.Strategy {
 		}
 	}
 	return memfs.KeepAll
-}
-
-// rot damages a byte of one file of the kind that the fault names, if there is one with content. What the last write to
-// the log put there is spared: nothing can tell damage of the newest append, with no mark behind it, from a write that
-// the power cut short, and with a single copy that loss is beyond what the server promises.
-func (m *machine) rot(f *plan.Fault) {
-	parts := map[string]string{"log": "/wal/", "blocks": "/msgs", "checkpoint": "/checkpoint"}
-	var names []string
-	var sizes []uint64
-	for _, name := range m.disk.Files(Dir) {
-		size := m.disk.Size(name)
-		if name == m.lastLogWrite.Name {
-			size = min(size, m.lastLogWrite.Off)
-		}
-		if strings.HasSuffix(name, "/mark") && f.N%8 != 0 {
-			continue // Two small slots of many files: damaged less often than its share.
-		}
-		if strings.Contains(name, parts[f.Disk]) && size > 0 {
-			names, sizes = append(names, name), append(sizes, uint64(size))
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	n := uint64(f.N)
-	at := n % uint64(len(names))
-	kind := memfs.Rot(n / 3 % 4)
-	if err := m.disk.Damage(names[at], kind, int64(n/7%sizes[at])); err == nil {
-		m.rotten = true
-		m.w.trace.Note("rot of " + names[at])
-	}
 }

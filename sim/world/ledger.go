@@ -37,6 +37,7 @@ type ledger struct {
 	base    uint64 // entries up to here are covered by a checkpoint that was installed
 	entries []ledgerEntry
 	hard    wal.HardState // the newest one that is durable
+	meta    string        // which replica it is of
 }
 
 // ledgerEntry is one entry. What a crash took is still here until something takes its place.
@@ -117,6 +118,7 @@ func (m *machine) submitted(op *event.Op) {
 	for i := range op.Writes {
 		write := &op.Writes[i]
 		if m.w.hidden(write.Group) {
+			m.foreign(write)
 			continue
 		}
 		if write.Drop {
@@ -171,16 +173,21 @@ func (m *machine) recovered() {
 	if err != nil {
 		return // The disk fails at the moment; the account stays as it was.
 	}
+	m.forget(&found)
 	for i := range found.Groups {
 		g := &found.Groups[i]
 		if m.w.hidden(g.ID) {
 			continue
 		}
 		l := m.ledger(g.ID)
+		if m.forgot {
+			l.base, l.hard = 0, wal.HardState{}
+		}
 		if l.hard.Term > g.HardState.Term || l.hard.Term == g.HardState.Term && l.hard.Vote != 0 && l.hard.Vote != g.HardState.Vote {
 			m.w.violate("vote-lost", "group %d on node %d: term %d with a vote for %d was durable, after a start it is term %d with a vote for %d",
 				g.ID, m.index, l.hard.Term, l.hard.Vote, g.HardState.Term, g.HardState.Vote)
 		}
+		l.hard, l.meta = g.HardState, string(g.Meta)
 		l.base, l.entries = max(g.Compact, l.base), l.entries[:0]
 		for k := range g.Entries {
 			if e := &g.Entries[k]; e.Index > l.base {
@@ -194,6 +201,7 @@ func (m *machine) recovered() {
 			l.entries = l.entries[min(1, len(l.entries)):]
 		}
 	})
+	m.forgot = false
 }
 
 // agree checks the log matching property: entries with one index and term are the same everywhere, and so are those
@@ -233,6 +241,12 @@ func (m *machine) synced(op *event.Op) {
 		}
 		if !write.HasHardState {
 			continue
+		}
+		if write.Meta != nil {
+			if write.Reset && l.meta != string(write.Meta) {
+				l.hard = wal.HardState{} // another replica goes on from the state of the one that was there
+			}
+			l.meta = string(write.Meta)
 		}
 		old, now := l.hard, write.HardState
 		if now.Term < old.Term || now.Term == old.Term && old.Vote != 0 && now.Vote != old.Vote {

@@ -58,6 +58,8 @@ type machine struct {
 	// refused is why the node does not start although nothing but time could mend it.
 	refused error
 	rotten  bool // bytes at rest were damaged: refusing is right
+	mayLose bool // the others can bear the loss of what is durable here
+	forgot  bool // the disk has lost, without a trace, what it had said is durable
 	unread  int  // starts in a row that ended as the disk did not read something
 	failed  bool // a disk error may have stopped the node; it is restarted when the error has gone
 	boots   int
@@ -297,6 +299,7 @@ func (m *machine) stop() {
 func (m *machine) end(strategy memfs.Strategy) {
 	m.w.trace.Add(trace.Crash, m.life(), 1+uint64(strategy), nil)
 	m.w.left(m)
+	m.mayLose = m.w.mesh != nil && m.disk.Deceived(Dir+"/wal") && m.w.bearable(m)
 	m.node = nil
 	m.gen++
 	m.paused, m.held = false, nil

@@ -15,6 +15,7 @@ func (n *network) SendPeers(out []event.PeerOut) {
 		o := &out[i]
 		if to, known := m.w.servers[o.To]; known && m.w.mesh != nil {
 			m.w.trace.Add(trace.ToPeer, m.life(), uint64(to), o.Frames)
+			m.promises(o.Frames)
 			m.w.mesh.Send(m.index, to, o.To, o.Frames)
 			if o.Close {
 				m.w.mesh.End(m.index, to)
@@ -30,6 +31,10 @@ func (w *World) joined(m *machine) {
 		return
 	}
 	id := m.hello().ID
+	if node, known := w.servers[id]; known && (node != m.index || w.disks[id] != m.wipes) {
+		w.violate("identity-reused", "server %s on disk %d of node %d was disk %d of node %d before: what that one promised is forgotten",
+			id.Short(), m.wipes, m.index, w.disks[id], node)
+	}
 	w.servers[id], w.disks[id] = m.index, m.wipes
 	w.mesh.Boot(m.index)
 }

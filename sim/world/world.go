@@ -51,7 +51,10 @@ type Clients interface {
 // EventsPerInstantMax is how many events may pass without any progress of virtual time; more is a livelock.
 const EventsPerInstantMax = 200_000
 
-// Livelock is the panic of a run that makes no progress in time.
+// EventsMax is how many events a run may have; with more, somebody answers somebody for ever. Long runs have a tenth of it.
+const EventsMax = 5_000_000
+
+// Livelock is the panic of a run that makes no progress in time, or too little.
 type Livelock struct {
 	// At is the virtual time at which it stands.
 	At int64
@@ -68,6 +71,8 @@ type World struct {
 	queue *sched.Queue
 	now   int64
 
+	events int // so far
+
 	clients Clients
 	links   map[event.ConnID]*Link
 	nextID  event.ConnID
@@ -83,7 +88,9 @@ type World struct {
 	digests   digests
 	ledgers   ledgers
 	inspector inspector
-	violation *Violation
+	// incarnations is for groups that the world does not look at otherwise.
+	incarnations incarnations
+	violation    *Violation
 }
 
 // New returns the world of a plan, with no node started yet.
@@ -105,6 +112,7 @@ func New(p *plan.Plan, tr *trace.Trace) *World {
 	}
 	w.inspector = newInspector(len(w.machines))
 	w.digests, w.ledgers = digests{map[applied]uint64{}, map[applied]uint64{}}, newLedgers()
+	w.incarnations = newIncarnations()
 	for i := range p.Faults {
 		w.queue.Push(sched.Event{At: p.Faults[i].AtMillis * 1_000_000, Kind: evFault, N: uint64(i)})
 	}
@@ -218,7 +226,9 @@ func (w *World) RunUntil(limit int64, done func() bool) bool {
 		if e.At > w.now {
 			w.now, w.trace.Time, count = e.At, e.At, 0
 		}
-		if count++; count > EventsPerInstantMax {
+		count++
+		w.events++
+		if count > EventsPerInstantMax || w.events > EventsMax {
 			panic(Livelock{At: w.now})
 		}
 		w.handle(&e)
