@@ -55,7 +55,7 @@ func TestMirrorCopiesWhatItsFilterSelectsAndBecomesAStream(t *testing.T) {
 	if info.State.Msgs != 3 || info.State.FirstSeq != 1 || info.State.LastSeq != 5 || info.State.NumDeleted != 2 {
 		t.Fatalf("the mirror holds %+v", info.State)
 	}
-	if m := info.Mirror; m.Error != nil || m.Lag != 0 || m.Name != "O" || m.FilterSubject != "o.a" || m.Active < 0 {
+	if m := info.Mirror; m.Error != nil || m.Lag != 0 || m.Name != "O" || m.FilterSubject != "o.a" || m.Active <= 0 {
 		t.Fatalf("the mirror says %+v", m)
 	}
 	if got := ask("m", "x"); !strings.Contains(got, "503") {

@@ -44,7 +44,8 @@ type StreamAlternate struct {
 	Cluster string `json:"cluster"`
 }
 
-// StreamSourceInfo is the state of a mirror or source.
+// StreamSourceInfo is the state of a mirror or source. Active is the time since the origin was heard of, -1 for never; clients
+// take 0 for never, too.
 type StreamSourceInfo struct {
 	Name              string             `json:"name"`
 	External          *ExternalStream    `json:"external,omitempty"`

@@ -123,7 +123,7 @@ func (c *Config) checkWebSocket(add func(string, ...any)) {
 		return
 	}
 	if w.TLS == nil && !w.NoTLS {
-		add("websocket requires TLS configuration")
+		add("websocket requires TLS configuration, or no_tls: true")
 	}
 	if w.NoAuthUser != "" && c.AccountOf(w.NoAuthUser) == "" {
 		add("websocket no_auth_user: %q not present as user or nkey in authorization block or account configuration", w.NoAuthUser)

@@ -330,6 +330,6 @@ func (e *Engine) showMirror(g *group) *jsapi.StreamSourceInfo {
 	} else if p := e.peerOf[m.to]; m.token != 0 && p != nil {
 		heard = max(heard, p.heard)
 	}
-	shown.Active = time.Duration(max(e.now.Mono-heard, 0))
+	shown.Active = time.Duration(max(e.now.Mono-heard, 1)) // 0 would mean never
 	return shown
 }
