@@ -393,3 +393,36 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// expiring is a socket on which the deadline of a write has passed as soon as that is done.
+type expiring struct{ net.Conn }
+
+// Write implements net.Conn.
+func (e expiring) Write(p []byte) (int, error) {
+	n, err := e.Conn.Write(p)
+	return n, errors.Join(err, e.SetWriteDeadline(time.Unix(1, 0)))
+}
+
+// TestControlFramesAreAnsweredHoweverLongAgoTheLastWriteWas has a client ping when the deadline of what was sent to it last
+// has passed.
+func TestControlFramesAreAnsweredHoweverLongAgoTheLastWriteWas(t *testing.T) {
+	conn, client, w := socket(t, &WebSockets{})
+	conn.sock = expiring{conn.sock}
+	go conn.Serve()
+	in := dial(t, client, "")
+	<-w.greeted
+	conn.Queue([]byte("PING\r\n"))
+	if starts, waits := conn.startWriting(); !starts || !waits {
+		t.Fatal("nobody else writes, and a WebSocket may have to wait")
+	}
+	conn.writeBlocked(nil)
+	if f, err := readFrame(in); err != nil || string(f.Payload) != "PING\r\n" {
+		t.Fatal(f, err)
+	}
+	if _, err := client.Write(frame(ws.OpPing, true, "still there?")); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := readFrame(in); err != nil || f.Header.OpCode != ws.OpPong || string(f.Payload) != "still there?" {
+		t.Error(f, err)
+	}
+}

@@ -94,6 +94,11 @@ func (c *Conn) take() [][]byte {
 	}
 	c.writing = false
 	closing := c.closing
+	if c.protected && !closing && !c.closed {
+		// The deadline was of what is written now. What the layers below answer by themselves has none; it would fail once
+		// that one has passed. If it can not be changed the socket is closed, which shows at the reader.
+		_ = c.sock.SetWriteDeadline(time.Time{})
+	}
 	c.mu.Unlock()
 	if closing {
 		c.end(c.reason)
