@@ -78,6 +78,9 @@ func promised(l *ledger, msg *pb.Message) (class, text string) {
 	if hard.Term < msg.GetTerm() {
 		return "term-before-durable", fmt.Sprintf("it acknowledges in term %d, on its disk is term %d", msg.GetTerm(), hard.Term)
 	}
+	if n := len(l.entries); n > 0 && l.entries[n-1].term > msg.GetTerm() {
+		return "", "" // a newer leader's entries are on their way over those that it speaks of
+	}
 	if e := l.at(index); index > l.base && (e == nil || !e.synced) {
 		return "acknowledged-before-durable", fmt.Sprintf("it acknowledges entry %d, its log has %d entries behind %d",
 			index, len(l.entries), l.base)
