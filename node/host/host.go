@@ -160,6 +160,7 @@ func (h *Host) Run() error {
 
 // accepts accepts clients that connect in one way.
 func (h *Host) accepts(listener net.Listener, way auth.Way) error {
+	failing := false
 	for {
 		sock, err := listener.Accept()
 		if err != nil {
@@ -170,11 +171,18 @@ func (h *Host) accepts(listener net.Listener, way auth.Way) error {
 			}
 			var transient interface{ Temporary() bool }
 			if errors.As(err, &transient) && transient.Temporary() {
-				h.options.Log.Error("Accept of a client failed, trying again: " + err.Error())
+				if !failing { // it may fail for long, as while there are no file descriptors
+					h.options.Log.Error("Accept of a client failed, trying again: " + err.Error())
+				}
+				failing = true
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}
 			return fmt.Errorf("accept clients: %w", err)
+		}
+		if failing {
+			failing = false
+			h.options.Log.Info("Clients are accepted again")
 		}
 		h.accept(sock.(*net.TCPConn), way)
 	}

@@ -211,15 +211,23 @@ func (l *links) stop() {
 
 func (l *links) accept() {
 	defer l.running.Done()
+	failing := false
 	for {
 		sock, err := l.listener.Accept()
 		if err != nil {
 			if l.context.Err() != nil {
 				return
 			}
-			l.host.options.Log.Error("Accept of a route failed, trying again: " + err.Error())
+			if !failing {
+				l.host.options.Log.Error("Accept of a route failed, trying again: " + err.Error())
+			}
+			failing = true
 			l.sleep(RedialMin)
 			continue
+		}
+		if failing {
+			failing = false
+			l.host.options.Log.Info("Routes are accepted again")
 		}
 		select {
 		case l.pending <- struct{}{}:
