@@ -287,12 +287,10 @@ func (r *Replica) abandon() []*Batch {
 	if r.open != nil {
 		r.close()
 	}
-	waiting := append(r.late, r.waiting...)
-	r.late, r.waiting, r.proposed = nil, nil, 0
-	r.load(-r.waitingBytes)
-	for _, b := range waiting {
-		b.forget()
-	}
+	r.late = append(r.late, r.waiting...)
+	r.waiting, r.proposed = nil, 0
+	waiting := r.forgetLate()
+	assert.True(r.waitingBytes == 0, "nothing waits in an ended replica", uint64(r.waitingBytes))
 	return waiting
 }
 

@@ -70,12 +70,14 @@ func (r *Replica) tickLate() {
 	}
 }
 
-// forgetLate tells those who wait for batches of earlier terms that the outcome will never be known here.
-func (r *Replica) forgetLate() {
+// forgetLate tells those who wait for batches of earlier terms that the outcome will never be known here. It returns the
+// batches.
+func (r *Replica) forgetLate() []*Batch {
 	late := r.late
 	r.late = nil
 	for _, b := range late {
 		r.load(-b.bytes())
 		b.forget()
 	}
+	return late
 }
