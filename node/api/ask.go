@@ -180,7 +180,8 @@ func (c *call) checkLimits(entry *meta.Stream, config *jsapi.StreamConfig, done 
 }
 
 // Ended calls done once so many servers know of the end of a stream, at the index of the catalog, that no others can serve it
-// any more: that nobody is told of the end before. Without enough of them in time it calls done with false.
+// any more: that nobody is told of the end before. Without enough of them in time it calls done with false. A leader that has a
+// lease to read needs nobody for as long, so that the end of leases is waited for, unless all servers know.
 func (a *API) Ended(entry *meta.Stream, index uint64, done func(bool)) {
 	if !a.clustered() {
 		done(true)
@@ -197,10 +198,17 @@ func (a *API) Ended(entry *meta.Stream, index uint64, done func(bool)) {
 	if entry.IsSettled() {
 		missing = len(servers) / 2
 	}
-	wanted, open := len(servers)-missing, len(servers)
+	wanted, open, unaware := len(servers)-missing, len(servers), len(servers)
 	if open == 0 {
 		done(true)
 		return
+	}
+	told := false
+	ended := func() {
+		if !told {
+			told = true
+			done(true)
+		}
 	}
 	for _, server := range servers {
 		q := &Question{
@@ -210,10 +218,13 @@ func (a *API) Ended(entry *meta.Stream, index uint64, done func(bool)) {
 			open--
 			if answer != nil {
 				wanted--
+				unaware--
 			}
 			switch {
+			case unaware == 0:
+				ended()
 			case wanted == 0 && answer != nil:
-				done(true)
+				a.backend.LeasesEnd(ended)
 			case wanted > 0 && open < wanted && open+1 >= wanted && answer == nil:
 				done(false)
 			}

@@ -26,6 +26,8 @@ type Cluster interface {
 	// Ended calls done once the end of the group, at the index of the catalog, is known here, even after a restart; with
 	// false when that takes too long.
 	Ended(group, index uint64, done func(known bool))
+	// LeasesEnd calls done once all leases to read have ended that leaders may have now; at once where there are none.
+	LeasesEnd(done func())
 	// Forward dispatches a request as if it had just arrived here. The request is the callee's.
 	Forward(r *Request)
 }

@@ -160,6 +160,8 @@ func (n *node) StepDown(group uint64, to string, done func(*jsapi.Error)) {
 
 func (n *node) Forward(r *Request) { n.dispatch(r) }
 
+func (n *node) LeasesEnd(done func()) { done() }
+
 func (n *node) Ended(_, index uint64, done func(bool)) { done(n.Catalog().Applied() >= index) }
 
 // dispatch gives a request to the node that it is for.

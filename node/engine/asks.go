@@ -32,6 +32,7 @@ type inquiring struct {
 	waits     int                        // how many
 	waitBytes int                        // and of how many bytes
 	ends      []awaitingEnd              // who waits for the end of groups
+	leaseEnds []awaitingLeases           // and of leases, in the order of their times
 	stepping  map[wal.GroupID][]step     // who waits for the end of the group's leadership here
 	leaders   map[wal.GroupID]leadership // who is known to lead, and since when
 	elected   []wal.GroupID              // groups of which something new is known, in this step
@@ -126,8 +127,30 @@ func (b *backend) Ended(group, index uint64, done func(bool)) {
 	e.answerEnds()
 }
 
-// answerEnds answers those who wait for the end of a group that is known now, or have waited for too long.
+// awaitingLeases is one who waits until the leases have ended that were given before.
+type awaitingLeases struct {
+	until int64 // monotone
+	done  func()
+}
+
+// LeasesEnd implements api.Cluster. A lease is shorter than an election timeout by more than clocks are trusted to differ.
+func (b *backend) LeasesEnd(done func()) {
+	e := (*Engine)(b)
+	if e.leaseNanos() == 0 {
+		done()
+		return
+	}
+	e.leaseEnds = append(e.leaseEnds, awaitingLeases{e.now.Mono + int64(e.electionTicks())*e.tickNanos(), done})
+}
+
+// answerEnds answers those who wait for the end of a group that is known now, or have waited for too long, and for the end of
+// leases. Ticks see to it that there is a step soon enough.
 func (e *Engine) answerEnds() {
+	for len(e.leaseEnds) > 0 && e.leaseEnds[0].until <= e.now.Mono {
+		done := e.leaseEnds[0].done
+		e.leaseEnds = slices.Delete(e.leaseEnds, 0, 1)
+		done()
+	}
 	if len(e.ends) == 0 {
 		return
 	}
