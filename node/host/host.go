@@ -76,6 +76,7 @@ type Host struct {
 
 	log   worker // write-ahead log
 	store worker // everything else on the disk
+	vigil vigil  // over the use of the log
 
 	accepting sync.WaitGroup
 	quit      chan struct{}
@@ -113,6 +114,7 @@ func New(options Options) (*Host, error) {
 	if h.node.Storage() != nil {
 		h.log.idle, h.log.chore = h.prepareLog, h.syncLog
 	}
+	h.vigil.start()
 	h.log.start()
 	h.store.start()
 	h.log.wake()
@@ -314,6 +316,7 @@ func (h *Host) Shutdown() error {
 	}
 	h.links.stop()
 	h.timer.Stop()
+	h.vigil.stop()
 	h.store.stop() // first: the end of a checkpoint leaves a mark in the log
 	h.log.stop()
 	if s := h.node.Storage(); s != nil {

@@ -257,6 +257,7 @@ const CompletedBytesMax = 4 << 20
 func (w *worker) carryOut(batch []event.Op) (left touched) {
 	h := w.host
 	if w == &h.log {
+		h.vigil.use()
 		h.store.waitForRoom()
 	}
 	var completions []event.Completion

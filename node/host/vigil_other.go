@@ -1,0 +1,9 @@
+//go:build !linux
+
+package host
+
+import "time"
+
+const canSleepUnseen = false
+
+func sleepUnseen(time.Duration) {}
