@@ -4,5 +4,5 @@ package osfs
 
 import "os"
 
-// datasync is a full sync where the system has no cheaper durable call.
-func datasync(f *os.File) error { return f.Sync() }
+// Datasync makes the bytes of a file durable, by the cheapest call of the system that does: a full sync here.
+func Datasync(f *os.File) error { return f.Sync() }

@@ -257,7 +257,7 @@ func (o *osFile) Size() (int64, error) {
 // in place.
 func (o *osFile) Sync() error {
 	for {
-		err := datasync(o.f)
+		err := Datasync(o.f)
 		if !errors.Is(err, unix.EINTR) {
 			return mapError(err)
 		}

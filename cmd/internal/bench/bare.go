@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"weir/disk/osfs"
 )
 
 // bareRecord is the size of what the bare loop writes each time: a payload with the subject and a frame around it.
@@ -44,7 +45,7 @@ func bareLoop(dir string, span time.Duration, fill int) (float64, error) {
 		if _, err := f.WriteAt(record, offset); err != nil {
 			return 0, err
 		}
-		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
+		if err := osfs.Datasync(f); err != nil {
 			return 0, err
 		}
 	}

@@ -116,8 +116,7 @@ func (c *cluster) start(s *server) error {
 	cmd := c.net.command(s.index, argv)
 	cmd.Env = append(os.Environ(), c.run.options.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A process group of its own: the terminal's interrupt is not for it. It does not outlive this process.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = ownGroup()
 	if err := cmd.Start(); err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", s.name, err), log.Close())
 	}
