@@ -150,14 +150,15 @@ func (m *Machine) rollup(seq uint64, all bool) {
 // deleteMsg removes one message on request.
 func (m *Machine) deleteMsg(c *command.Command) {
 	seq := c.StreamSeq
+	file := m.config.Storage == jsapi.FileStorage // says more about what is not there
 	switch {
-	case seq == 0:
-		m.refuse(jsapi.CodeBadRequest.Err())
 	case m.config.Sealed:
 		m.refuse(jsapi.CodeStreamSealed.Err())
 	case m.config.DenyDelete:
 		m.refuse(jsapi.CodeStreamMsgDeleteFailed.With("message delete not permitted"))
-	case seq > m.log.last:
+	case file && seq == 0:
+		m.refuse(jsapi.CodeStreamMsgDeleteFailed.With("no message found"))
+	case file && seq > m.log.last:
 		m.refuse(jsapi.CodeStreamMsgDeleteFailed.With("stream store EOF"))
 	case !m.log.live.Contains(seq):
 		m.refuse(jsapi.CodeSequenceNotFound.With(strconv.FormatUint(seq, 10)))

@@ -240,13 +240,13 @@ func (t *twin) purge(filter string, seq, keep uint64) (uint64, string) {
 
 func (t *twin) delete(seq uint64) string {
 	switch {
-	case seq == 0:
-		return "bad request"
 	case t.config.Sealed:
 		return "invalid operation on sealed stream"
 	case t.config.DenyDelete:
 		return "message delete not permitted"
-	case seq > t.last:
+	case t.file() && seq == 0:
+		return "no message found"
+	case t.file() && seq > t.last:
 		return "stream store EOF"
 	case t.drop(func(m twinMsg) bool { return m.seq == seq }) == 0:
 		return fmt.Sprintf("sequence %d not found", seq)
