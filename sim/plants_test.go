@@ -15,7 +15,7 @@ var caughtBy = map[string]uint64{
 	"accept-gap": 0, "ack-before-commit": 0, "snapshot-without-deletes": 7, "snapshot-without-dedup": 0,
 	"damaged-checkpoint-is-empty": 24, "deliver-before-commit": 0, "own-clock": 9, "failed-id-kept": 6,
 	"purge-moves-cursor": 19, "digest-without-consumers": 0, "stale-incarnation": 211,
-	"damaged-block-is-end": 13, "lease-jump": 148, "no-space-is-success": 100, "vote-before-sync": 0, "wiped-keeps-identity": 0,
+	"damaged-block-is-end": 13, "lease-jump": 148, "no-space-is-success": 111, "vote-before-sync": 0, "wiped-keeps-identity": 0,
 }
 
 func TestPlantedFaultsOfClustersAreStillCaught(t *testing.T) {

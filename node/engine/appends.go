@@ -32,6 +32,9 @@ type appending struct {
 	failure   error        // why the log can not be written any more
 	full      error        // why the log can not be written at the moment
 	fullNanos int64        // how long to wait before the next attempt to append to a full disk; 0: there is space
+	short     bool         // the log lives on its reserve
+	probing   bool         // a timer is set for looking whether it still does
+	probe     bool         // this step is to look
 }
 
 // persisting is an append under way.
@@ -130,6 +133,10 @@ func (e *Engine) flushAppends(out *event.Outputs) {
 			e.appends = append(e.appends, done)
 		}
 	}
+	if e.probe && e.full == nil {
+		out.Storage = append(out.Storage, event.Op{Kind: event.Probe, Ticket: e.ticket()})
+	}
+	e.probe = false
 	for _, g := range e.touched {
 		g.touched = false
 		if e.groups[g.id] != g || g.index == nil || g.installing {
@@ -189,6 +196,7 @@ func (e *Engine) persisted(c *event.Completion) {
 		return
 	}
 	e.noteSpace()
+	e.noteShort(c.Short)
 	maps.DeleteFunc(e.ending, func(_ wal.GroupID, ticket event.Ticket) bool { return ticket <= c.Ticket })
 	for _, g := range done.writers {
 		if e.groups[g.id] == g && g.replica != nil {

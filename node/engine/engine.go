@@ -217,6 +217,8 @@ func (e *Engine) done(c *event.Completion) {
 	switch c.Kind {
 	case event.Persist:
 		e.persisted(c)
+	case event.Probe:
+		e.noteShort(c.Short)
 	case event.Fetch:
 		e.fetched(c)
 	case event.Save:

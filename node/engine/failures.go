@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"weir/disk/vfs"
+	"weir/model/jsapi"
 	"weir/node/event"
 )
 
@@ -46,10 +47,47 @@ func (e *Engine) noteFull(err error) {
 	e.timers.push(timer{at: e.now.Mono + e.fullNanos, kind: retryTimer})
 	for _, g := range e.order {
 		g.replica.AnswerReads()
+	}
+	e.leaveToOthers()
+}
+
+// leaveToOthers hands over what the server leads: others may have space.
+func (e *Engine) leaveToOthers() {
+	for _, g := range e.order {
 		if g.leads() && len(g.replica.Members()) > 1 {
-			e.handOver(g, g.replica.Members()) // others may have space
+			e.handOver(g, g.replica.Members())
 		}
 	}
+}
+
+// errShort is what is wrong while the log lives on its reserve.
+var errShort = errors.New("the disk is full: no messages are stored, what removes some is still taken")
+
+// noteShort begins or ends to refuse messages because the log has found no room and lives on its reserve, which is kept for
+// requests that free the disk.
+func (e *Engine) noteShort(short bool) {
+	if short && !e.probing {
+		e.probing = true
+		e.timers.push(timer{at: e.now.Mono + retryNanos, kind: probeTimer})
+	}
+	if short == e.short {
+		return
+	}
+	e.short = short
+	if !short {
+		e.logf(event.Info, "There is space on the disk again, JetStream stores messages")
+		return
+	}
+	e.logf(event.Error, "The disk is full: JetStream stores no messages until there is space again, and still takes what removes some")
+	e.leaveToOthers()
+}
+
+// refusesMessages reports why the group stores no messages, or nil.
+func (e *Engine) refusesMessages(g *group) *jsapi.Error {
+	if refused := e.refusesProposals(g); refused != nil || !e.short {
+		return refused
+	}
+	return jsapi.CodeInsufficientResources.Err()
 }
 
 // noteSpace notes that an append was successful.

@@ -28,7 +28,7 @@ func (e *Engine) publish(g *group, m *route.Message, hops uint64) bool {
 	if g.replica == nil && g.damaged == nil {
 		return false
 	}
-	if refused := e.refusesProposals(g); refused != nil {
+	if refused := e.refusesMessages(g); refused != nil {
 		e.pubAckError(g, m.Reply, refused)
 		return true
 	}

@@ -102,7 +102,7 @@ func (e *Engine) copyOn(m *mirror) {
 		return // it goes on when there is one
 	}
 	to := e.leaderOf(wal.GroupID(entry.Group))
-	if to == 0 || e.refusesProposals(g) != nil || g.replica.Full() {
+	if to == 0 || e.refusesMessages(g) != nil || g.replica.Full() {
 		e.retryCopy(m)
 		return
 	}
@@ -169,7 +169,7 @@ func (e *Engine) copiesCame(from event.ServerID, a *copies) {
 	e.closeQuestion(m)
 	m.alarm = 0
 	g := m.group
-	if a.unknown || e.refusesProposals(g) != nil || g.replica.Full() {
+	if a.unknown || e.refusesMessages(g) != nil || g.replica.Full() {
 		e.retryCopy(m)
 		return
 	}

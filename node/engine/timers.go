@@ -26,6 +26,7 @@ const (
 	sessionTimer timerKind = iota
 	groupTimer
 	retryTimer
+	probeTimer
 	restTimer
 	lazyTimer
 	unreadableTimer
@@ -91,6 +92,8 @@ func (e *Engine) fire() {
 			}
 		case retryTimer:
 			e.retryAppends()
+		case probeTimer:
+			e.probing, e.probe = false, e.short
 		case restTimer:
 			e.settleResting()
 		case scrubTimer:

@@ -182,6 +182,8 @@ func (e *Engine) showJetStream(want monitor.Want) *monitor.JetStream {
 		shown.Failure = e.failure.Error()
 	} else if e.full != nil {
 		shown.Failure = e.full.Error()
+	} else if e.short {
+		shown.Failure = errShort.Error()
 	}
 	if !e.opened {
 		shown.Recovering = len(e.recovered) + 1

@@ -16,6 +16,8 @@ const (
 	// Persist appends to the log and makes it durable before it completes: Ticket, Writes. Consecutive operations may be
 	// carried out as one append; their completions are delivered in order.
 	Persist OpKind = iota
+	// Probe looks whether space on the disk is still short: Ticket. The completion has Short.
+	Probe
 	// Keep writes ranges of message blocks behind the log, without making them durable: Group, Blocks. It has no
 	// completion; a failure shows at the next Save of the group.
 	Keep
@@ -93,7 +95,7 @@ var ErrHalfInstalled = errors.New("the snapshot is installed in part")
 
 // Log reports whether the operation is about the write-ahead log. Operations on the log and the others share nothing,
 // so that each kind may be carried out by a worker of its own; each worker keeps the order of its operations.
-func (k OpKind) Log() bool { return k == Persist }
+func (k OpKind) Log() bool { return k == Persist || k == Probe }
 
 // Op is one storage operation.
 type Op struct {
@@ -134,11 +136,13 @@ type Completion struct {
 	Ticket Ticket
 	// Kind is the kind of the operation.
 	Kind OpKind
-	// Group is the group of the operation; 0 for a Persist.
+	// Group is the group of the operation; 0 for a Persist or Probe.
 	Group wal.GroupID
 	// Err is why the operation failed. After a failed Persist nothing of it may be taken as durable, and every later
 	// Persist fails as well.
 	Err error
+	// Short, of a Persist or Probe, says that the log has found no room, and uses that which is kept for freeing the disk.
+	Short bool
 	// Message is what a Fetch read. The slices belong to the receiver.
 	Message msgstore.Msg
 	// Rewritten says where the messages of a Rewrite are now.

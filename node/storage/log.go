@@ -8,28 +8,34 @@ import (
 	"weir/node/event"
 )
 
-// appendLog carries out consecutive Persist operations as one append where that is possible, and completes them in
+// appendLog carries out consecutive operations on the log, as one append where that is possible, and completes them in
 // order.
 func (s *Storage) appendLog(ops []event.Op, done []event.Completion) []event.Completion {
 	for len(ops) > 0 {
+		if ops[0].Kind == event.Probe {
+			s.logReserve.make()
+			done = append(done, event.Completion{Ticket: ops[0].Ticket, Kind: event.Probe, Short: s.logReserve.spent})
+			ops = ops[1:]
+			continue
+		}
 		if ops[0].Resume {
 			s.stalled = nil
 		}
 		var m merge
 		n := 0
-		for n < len(ops) && (n == 0 || !ops[n].Resume) && m.add(ops[n].Writes, n == 0) {
+		for n < len(ops) && (n == 0 || !ops[n].Resume) && ops[n].Kind == event.Persist && m.add(ops[n].Writes, n == 0) {
 			n++
 		}
 		err := s.stalled
 		if err == nil {
-			err = m.append(s.log)
+			err = s.appendWithReserve(&m)
 			if s.options.Plant.NoSpaceIsSuccess && errors.Is(err, vfs.ErrNoSpace) {
 				err = nil
 			}
 			s.stalled = err
 		}
 		for i := range ops[:n] {
-			done = append(done, event.Completion{Ticket: ops[i].Ticket, Kind: event.Persist, Err: err})
+			done = append(done, event.Completion{Ticket: ops[i].Ticket, Kind: event.Persist, Err: err, Short: s.logReserve.spent})
 		}
 		ops = ops[n:]
 	}

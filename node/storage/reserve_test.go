@@ -7,6 +7,8 @@ import (
 	"weir/disk/memfs"
 	"weir/disk/msgstore"
 	"weir/disk/vfs"
+	"weir/disk/wal"
+	"weir/node/event"
 )
 
 // TestPurgeFreesAFullDisk fills the disk, removes nearly everything, and makes a checkpoint, with and without a reserve.
@@ -41,4 +43,60 @@ func TestPurgeFreesAFullDisk(t *testing.T) {
 			t.Fatalf("a reserve of %d bytes was made again", n)
 		}
 	}
+}
+
+// TestAFullDiskStillTakesAppends has somebody else take the whole disk. The log then lives on its reserve and says so, also
+// after a restart, until there is plenty again.
+func TestAFullDiskStillTakesAppends(t *testing.T) {
+	const size = 64 << 10
+	options := Options{LogReserveBytes: size, Log: wal.Options{SegmentBytes: 16 << 10}}
+	fs := memfs.New(memfs.Options{})
+	s, _, err := Open(fs, "data", options)
+	must(t, err)
+	index := uint64(0)
+	appendOne := func() (short bool) {
+		t.Helper()
+		index++
+		op := event.Op{Kind: event.Persist, Ticket: 1, Writes: []wal.Write{{Group: 3, Entries: entries(index, index)}}}
+		c := s.Do([]event.Op{op}, nil)[0]
+		must(t, c.Err)
+		return c.Short
+	}
+	appendSome := func(want bool) {
+		t.Helper()
+		for range 20 {
+			if short := appendOne(); short != want {
+				t.Fatalf("append %d: short is %v", index, short)
+			}
+		}
+	}
+	probe := func(want bool) {
+		t.Helper()
+		if c := s.Do([]event.Op{{Kind: event.Probe, Ticket: 2}}, nil)[0]; c.Short != want || c.Kind != event.Probe {
+			t.Fatalf("short is %v", c.Short)
+		}
+	}
+	appendSome(false)
+	fs.SetCapacity(fs.Used())
+	for !appendOne() {
+		continue // what its files have already is room for some
+	}
+	appendSome(true)
+	probe(true)
+	must(t, s.Close())
+	s, groups, err := Open(fs, "data", options)
+	must(t, err)
+	if last := groups[0].Log.Entries[len(groups[0].Log.Entries)-1].Index; last != index {
+		t.Fatalf("the log ends at %d, %d was acknowledged", last, index)
+	}
+	appendSome(true)
+	fs.SetCapacity(fs.Used() + reserveFreeFactor*size - 1)
+	probe(true)
+	fs.SetCapacity(fs.Used() + reserveFreeFactor*size)
+	probe(false)
+	appendSome(false)
+	if n := fs.Size("data/log-reserve"); n != size {
+		t.Fatalf("a reserve of %d bytes was made again", n)
+	}
+	must(t, s.Close())
 }

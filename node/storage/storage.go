@@ -11,6 +11,7 @@
 //	format              the version of the layout
 //	lock                held by the running server
 //	reserve             room for a checkpoint on a full disk
+//	log-reserve         room for the log on a full disk
 //	wal/                the write-ahead log (package wal)
 //	groups/G/checkpoint the checkpoint of group G (package checkpoint), G in hexadecimal
 //	groups/G/msgs       the message blocks of group G (package msgstore)
@@ -52,8 +53,9 @@ type Options struct {
 	// Patient ends Open with an error that wraps vfs.ErrIO when the device does not read something: it may do so later.
 	// Without it, what is not readable is damaged.
 	Patient bool
-	// ReserveBytes is the room that is held in readiness for checkpoints on a full disk; 0: none.
-	ReserveBytes int64
+	// ReserveBytes and LogReserveBytes are the room that is held in readiness for checkpoints and for the log on a full
+	// disk; 0: none.
+	ReserveBytes, LogReserveBytes int64
 	// Plant holds deliberate faults for the simulator; empty in production.
 	Plant Plant
 }
@@ -90,7 +92,9 @@ type Storage struct {
 	groups  map[wal.GroupID]*groupFiles
 	open    []*groupFiles // whose files may be open, least recently used first
 
-	reserved  bool // there is a reserve
+	saveReserve reserve // of the operations that are not about the log
+	logReserve  reserve // of those that are
+
 	server    uint64
 	hidden    error
 	pins      map[event.PinID]*pin
@@ -143,7 +147,10 @@ func Open(fsys vfs.FS, dir string, options Options) (*Storage, []event.Group, er
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
-	s.openReserve()
+	s.saveReserve = reserve{fs: fsys, path: path.Join(dir, "reserve"), bytes: options.ReserveBytes}
+	s.saveReserve.open()
+	s.logReserve = reserve{fs: fsys, path: path.Join(dir, "log-reserve"), bytes: options.LogReserveBytes}
+	s.logReserve.open()
 	return s, groups, nil
 }
 

@@ -92,6 +92,7 @@ func Generate(seed uint64, options Options) *Plan {
 	if p.Porcupine {
 		p.calm()
 	}
+	p.reserve()
 	if p.Nodes > 1 {
 		p.occasions()
 		decayed := p.decay()
@@ -138,6 +139,13 @@ func (p *Plan) choose(r *keyed.Rand, options Options) profile {
 		return swarm(r, allFaults, allOps, everyOp())
 	default:
 		return keyed.Pick(r, profiles...)
+	}
+}
+
+// reserve lets most plans in which a disk is full have room in readiness.
+func (p *Plan) reserve() {
+	if slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind == FaultNoSpace }) {
+		p.Node.ReserveBytes = keyed.Pick(keyed.Key(p.Seed).Rand("reserve"), 0, 8<<10, 64<<10)
 	}
 }
 

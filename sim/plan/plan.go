@@ -79,6 +79,8 @@ type Node struct {
 	BlockBytes      int `json:"block_bytes"`
 	SegmentBytes    int `json:"segment_bytes"`
 	CacheBytes      int `json:"cache_bytes"`
+	// ReserveBytes is the room held in readiness for a full disk, for the log and again for checkpoints.
+	ReserveBytes int `json:"reserve_bytes,omitempty"`
 	// DriftPPM is how much faster than true time the monotone clock runs, in millionths.
 	DriftPPM int64 `json:"drift_ppm,omitempty"`
 }

@@ -65,7 +65,7 @@ func (m *machine) diskStart(at int) {
 
 // opNames are for the timeline.
 var opNames = map[event.OpKind]string{
-	event.Persist: "persist", event.Keep: "keep", event.Fetch: "fetch", event.Save: "save", event.Rewrite: "rewrite",
+	event.Persist: "persist", event.Probe: "probe", event.Keep: "keep", event.Fetch: "fetch", event.Save: "save", event.Rewrite: "rewrite",
 	event.Erase: "erase", event.Drop: "drop", event.Pin: "pin", event.ReadPart: "read-part", event.Unpin: "unpin",
 	event.Stage: "stage", event.StagePart: "stage-part", event.Unstage: "unstage", event.Install: "install", event.Scrub: "scrub",
 }

@@ -205,8 +205,11 @@ func (m *machine) config() node.Config {
 				w.observe(m, applied{group, index}, digest)
 			},
 		},
-		Storage: storage.Options{Log: wal.Options{SegmentBytes: int64(w.plan.Node.SegmentBytes)}, Patient: m.patient()},
-		Dir:     Dir,
+		Storage: storage.Options{
+			Log: wal.Options{SegmentBytes: int64(w.plan.Node.SegmentBytes)}, Patient: m.patient(),
+			ReserveBytes: int64(w.plan.Node.ReserveBytes), LogReserveBytes: int64(w.plan.Node.ReserveBytes),
+		},
+		Dir: Dir,
 	}
 	if len(w.machines) > 1 {
 		m.clustered(&c)

@@ -55,7 +55,7 @@ func nodeConfig(s *settings, self identity) (node.Config, error) {
 	if s.JetStream.Enabled {
 		dir, _ := storeDir(&s.JetStream)
 		c.Engine.JetStream = jetStream(&s.JetStream, dir)
-		c.Storage.ReserveBytes = storage.ReserveBytesDefault
+		c.Storage.ReserveBytes, c.Storage.LogReserveBytes = storage.ReserveBytesDefault, storage.LogReserveBytesDefault
 	}
 	return c, nil
 }
