@@ -22,11 +22,13 @@ func tortureCommand() *cobra.Command {
 		Short: "Run a real cluster under clients and faults, and judge what the clients saw",
 		Long: "Starts servers as processes, each in a network namespace of its own (or on loopback with proxies between them),\n" +
 			"lets clients of nats.go publish, read, use a bucket, watch it and consume, while servers are killed, paused, cut\n" +
-			"off and asked to step down. Then everything heals, the streams are read back from every replica, and the history\n" +
-			"is judged: linearizable, nothing acknowledged lost, no message id stored twice, nothing delivered again after a\n" +
-			"confirmed acknowledgement. The seed draws the schedule of faults; processes, network and disk are real, so equal\n" +
-			"seeds do not make equal runs. Ends with exit code 1 when something is wrong; then history.jsonl, the logs of the\n" +
-			"servers and Porcupine's pictures are in the directory.\n\nFaults:\n  " + strings.Join(torture.Kinds(), " "),
+			"off and asked to step down. Some clients stay with one server whatever happens to it, and go on to read, write and\n" +
+			"acknowledge there: a leader that has been deposed and does not know it is asked while its successor is written to.\n" +
+			"Then everything heals, the streams are read back from every replica, and the history is judged: linearizable,\n" +
+			"nothing acknowledged lost, no message id stored twice, nothing delivered again after a confirmed acknowledgement.\n" +
+			"The seed draws the schedule of faults; processes, network and disk are real, so equal seeds do not make equal runs.\n" +
+			"A server that ends by itself ends the faults. Ends with exit code 1 when something is wrong; then history.jsonl, the\n" +
+			"logs of the servers and Porcupine's pictures are in the directory.\n\nFaults:\n  " + strings.Join(torture.Kinds(), " "),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if binary == "" {
@@ -62,13 +64,13 @@ func tortureCommand() *cobra.Command {
 	f.IntVar(&o.Nodes, "nodes", 3, "number of servers")
 	f.DurationVar(&o.Duration, "duration", 10*time.Minute, "how long faults happen")
 	f.Uint64Var(&o.Seed, "seed", 0, "draws the faults and what clients do (default: from the clock)")
-	f.StringVar(&o.Dir, "dir", "", "directory for configurations, data, logs and the history (default: a temporary one, removed when nothing is wrong)")
+	f.StringVar(&o.Dir, "dir", "", "directory for configurations, data, logs and the history, without those of an earlier run (default: a temporary one, removed when nothing is wrong)")
 	f.BoolVar(&o.History, "history", false, "write the history also when nothing is wrong")
 	f.StringVar(&o.Network, "netns", "auto", "network namespaces: on (needs root and the command ip), off (loopback with proxies), or auto")
 	f.StringVar(&binary, "binary", "", "program to run as the servers (default: this one)")
 	f.IntVar(&o.Port, "port", 52000, "first port, without network namespaces")
 	f.StringSliceVar(&o.Faults, "faults", nil, "kinds of faults to draw from, separated by commas (default: all)")
-	f.DurationVar(&o.Quiet, "quiet", 4*time.Second, "mean time between faults")
-	f.DurationVar(&o.Hold, "hold", 4*time.Second, "mean time that a fault lasts")
+	f.DurationVar(&o.Quiet, "quiet", 1500*time.Millisecond, "mean time between faults")
+	f.DurationVar(&o.Hold, "hold", 3*time.Second, "mean time that a fault lasts")
 	return c
 }

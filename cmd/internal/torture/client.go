@@ -40,8 +40,9 @@ type client struct {
 	name   string
 	number int
 	rng    *rand.Rand
-	home   int  // the server it likes best
-	pinned bool // it knows no other server
+	home   int              // the server it likes best
+	pinned bool             // it knows no other server
+	sent   []history.Record // publishes with an id, as they were sent
 	nc     *nats.Conn
 	js     jetstream.JetStream
 }
@@ -125,8 +126,11 @@ func (c *client) unknown(pos int) {
 // published writes down how a publish ended and says whether that is known.
 func (c *client) published(pos int, ack *jetstream.PubAck, err error) bool {
 	if err == nil {
-		c.run.log.end(pos, history.OK, func(r *history.Record) { r.Seq, r.Duplicate = ack.Sequence, ack.Duplicate })
-		if !ack.Duplicate {
+		main := false
+		c.run.log.end(pos, history.OK, func(r *history.Record) {
+			r.Seq, r.Duplicate, main = ack.Sequence, ack.Duplicate, r.Stream == mainStream
+		})
+		if main && !ack.Duplicate {
 			c.run.outages.success(c.run.log.now())
 		}
 		return true

@@ -58,6 +58,9 @@ func newCluster(r *run) (*cluster, error) {
 		s := &server{name: name, index: i, dir: filepath.Join(r.options.Dir, name)}
 		s.file = filepath.Join(s.dir, "weir.conf")
 		c.servers = append(c.servers, s)
+		if _, err := os.Stat(s.dir); err == nil {
+			return nil, errors.Join(fmt.Errorf("torture: %s is there already: a run begins with servers that have no data", s.dir), net.close())
+		}
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {
 			return nil, errors.Join(err, net.close())
 		}
@@ -141,6 +144,7 @@ func (c *cluster) crashed(s *server) {
 	defer c.mu.Unlock()
 	text := fmt.Sprintf("%s ended by itself: %v\n%s", s.name, s.cmd.ProcessState, tail(filepath.Join(s.dir, "log")))
 	c.crashes = append(c.crashes, text)
+	c.run.enough()
 	c.run.say("%s", text)
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,10 +22,14 @@ var consumers = []plan.Consumer{
 	{Name: "ONE", Key: 3, AckWaitMillis: 2000, MaxDeliver: -1, MaxAckPending: 20, VanishPerMille: 100, NakPerMille: 100, TermPerMille: 20},
 }
 
-// fetchMax is the largest batch, fetchWait the longest wait of a pull.
+// fetchMax is the largest batch, fetchWait the longest wait of a pull. A client that is bound to one server gathers what
+// comes within hoardWait and keeps it for up to hoardMax: less than the ack wait, and about as long as a leader that is cut
+// off believes in itself.
 const (
 	fetchMax  = 100
 	fetchWait = 1500 * time.Millisecond
+	hoardWait = 300 * time.Millisecond
+	hoardMax  = 1200 * time.Millisecond
 )
 
 // statesPer is the mean number of pulls until a client asks for the state of its consumer.
@@ -82,13 +89,18 @@ func (c *client) pull(from jetstream.Consumer, index int, steady bool) bool {
 	if c.rng.IntN(4) == 0 {
 		batch, err = from.FetchNoWait(1 + c.rng.IntN(fetchMax))
 	} else {
-		batch, err = from.Fetch(1+c.rng.IntN(fetchMax), jetstream.FetchMaxWait(fetchWait))
+		wait := fetchWait
+		if c.pinned {
+			wait = hoardWait
+		}
+		batch, err = from.Fetch(1+c.rng.IntN(fetchMax), jetstream.FetchMaxWait(wait))
 	}
 	if err != nil {
 		c.think()
 		return false
 	}
 	good := true
+	var held []holding
 	for m := range batch.Messages() {
 		meta, err := m.Metadata()
 		if err != nil {
@@ -100,13 +112,48 @@ func (c *client) pull(from jetstream.Consumer, index int, steady bool) bool {
 			Count: meta.NumDelivered, Pending: meta.NumPending, Time: meta.Timestamp.UnixNano(),
 			Value: valueOf(m.Data(), m.Headers().Get(valueHeader)), Subject: m.Subject(),
 		})
-		good = c.answer(m, workload.Ack{Consumer: index, Delivery: d}, steady) && good
+		h := holding{m, workload.Ack{Consumer: index, Delivery: d}}
+		if c.pinned {
+			held = append(held, h)
+			continue
+		}
+		good = c.answer(h, steady) && good
 	}
-	return good && batch.Error() == nil
+	return c.answerAll(held, steady) && good && batch.Error() == nil
+}
+
+// holding is a delivery and the answer to it.
+type holding struct {
+	m jetstream.Msg
+	a workload.Ack
+}
+
+// answerAll answers deliveries all at once, after a while. So a leader that is cut off together with the client is still
+// asked to confirm what it can not have a majority for.
+func (c *client) answerAll(held []holding, steady bool) bool {
+	if len(held) == 0 {
+		return true
+	}
+	if !steady {
+		time.Sleep(time.Duration(c.rng.Int64N(int64(hoardMax))))
+	}
+	var all sync.WaitGroup
+	var failed atomic.Bool
+	for _, h := range held {
+		one := &client{run: c.run, rng: rand.New(rand.NewPCG(c.rng.Uint64(), 0))}
+		all.Go(func() {
+			if !one.answer(h, steady) {
+				failed.Store(true)
+			}
+		})
+	}
+	all.Wait()
+	return !failed.Load()
 }
 
 // answer answers a delivery, or does not.
-func (c *client) answer(m jetstream.Msg, a workload.Ack, steady bool) bool {
+func (c *client) answer(h holding, steady bool) bool {
+	m, a := h.m, h.a
 	spec, roll := &consumers[a.Consumer], uint64(c.rng.IntN(1000))
 	switch {
 	case steady:

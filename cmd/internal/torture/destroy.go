@@ -62,7 +62,7 @@ func (n *nemesis) mended() error {
 	limit, cancel := context.WithTimeout(context.Background(), mendMax)
 	defer cancel()
 	return until(limit, func(ctx context.Context) error {
-		all := errors.Join(n.current(ctx, mainStream, n.run.options.most()), n.current(ctx, bucket.name, n.run.options.usual()))
+		all := n.steadyCurrent(ctx)
 		n.run.load.mu.Lock()
 		small := n.run.load.small
 		n.run.load.mu.Unlock()

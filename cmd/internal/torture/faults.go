@@ -31,9 +31,10 @@ var kinds = []kind{
 	}},
 	{"restart", 5, 1, false, (*nemesis).restart},
 	{"pause", 6, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.pause(n.some(f, 1)) }},
-	{"pause-leader", 8, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.pause([]int{n.leader(f)}) }},
+	{"pause-leader", 12, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.pause([]int{n.leader(f)}) }},
 	{"isolate", 6, 2, false, func(n *nemesis, f fault) (string, func() error, error) { return n.apartFrom(n.some(f, 1)) }},
-	{"isolate-leader", 10, 2, false, func(n *nemesis, f fault) (string, func() error, error) { return n.apartFrom([]int{n.leader(f)}) }},
+	{"isolate-leader", 14, 2, false, func(n *nemesis, f fault) (string, func() error, error) { return n.apartFrom([]int{n.leader(f)}) }},
+	{"isolate-kill-leader", 8, 2, false, (*nemesis).isolateAndKill},
 	{"split", 4, 4, false, func(n *nemesis, f fault) (string, func() error, error) {
 		return n.apartFrom(n.some(f, n.run.options.Nodes/2))
 	}},
@@ -96,6 +97,22 @@ func (n *nemesis) pause(servers []int) (string, func() error, error) {
 func (n *nemesis) apartFrom(servers []int) (string, func() error, error) {
 	end, err := n.split(servers)
 	return names(servers), end, err
+}
+
+// aloneMax is how long a leader is cut off at most before it is killed: less than an election takes.
+const aloneMax = 900 * time.Millisecond
+
+// isolateAndKill cuts a leader off, but not from its clients, and kills it while it may still think that it leads. What
+// it alone has acknowledged is gone then.
+func (n *nemesis) isolateAndKill(f fault) (string, func() error, error) {
+	server := n.leader(f)
+	whole, err := n.isolate(server)
+	if err != nil {
+		return serverName(server), whole, err
+	}
+	time.Sleep(time.Duration(f.at % uint64(aloneMax)))
+	_, back, err := n.kill([]int{server})
+	return serverName(server), func() error { return errors.Join(whole(), back()) }, err
 }
 
 // shatter leaves every server alone.
@@ -271,6 +288,16 @@ func (n *nemesis) replicas(count int) error {
 	err = until(ctx, func(ctx context.Context) error { return n.current(ctx, mainStream, count) })
 	if err != nil {
 		return fmt.Errorf("wait for %d replicas: %w", count, err)
+	}
+	return nil
+}
+
+// steadyCurrent returns an error unless the streams that are always there have all their replicas, all of them current.
+func (n *nemesis) steadyCurrent(ctx context.Context) error {
+	for _, stream := range n.run.options.steadyStreams() {
+		if err := n.current(ctx, stream, n.run.options.replicasOf(stream)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ func (r *run) judge(l *load) {
 		{Name: mainStream, Window: int64(duplicateWindow)},
 		{Name: bucket.name, MaxMsgsPerSubject: 1, Window: int64(duplicateWindow)},
 	}
+	for i := range r.options.Nodes {
+		large = append(large, check.Rules{Name: quiet(i).name, Window: int64(duplicateWindow)})
+	}
 	for i := range large {
 		r.stream(&large[i], true)
 	}

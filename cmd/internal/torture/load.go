@@ -17,7 +17,7 @@ const (
 	keyValuers = 4
 	watchers   = 2
 	followers  = 2
-	perDurable = 2
+	perDurable = 3
 )
 
 // duplicateWindow is the window of all streams of the run: longer than any run looks back.
@@ -61,6 +61,18 @@ func (r *run) setUp(ctx context.Context) (*load, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range r.options.Nodes {
+		q := quiet(i)
+		err = until(limit, func(ctx context.Context) error {
+			_, err := l.admin.js.CreateStream(ctx, jetstream.StreamConfig{
+				Name: q.name, Subjects: []string{q.prefix + ".>"}, Replicas: replicas, Duplicates: duplicateWindow, AllowDirect: true,
+			})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	for i := range consumers {
 		err = until(limit, func(ctx context.Context) error {
 			_, err := l.admin.js.CreateConsumer(ctx, mainStream, consumerConfig(&consumers[i]))
@@ -73,6 +85,23 @@ func (r *run) setUp(ctx context.Context) (*load, error) {
 	l.work, l.stopWorking = context.WithCancel(context.Background())
 	l.finish, l.stopLooking = context.WithCancel(context.Background())
 	return l, nil
+}
+
+// steadyStreams are the streams that exist from the beginning to the end.
+func (o *Options) steadyStreams() []string {
+	all := []string{mainStream, bucket.name}
+	for i := range o.Nodes {
+		all = append(all, quiet(i).name)
+	}
+	return all
+}
+
+// replicasOf is how many replicas such a stream has, at rest.
+func (o *Options) replicasOf(stream string) int {
+	if stream == mainStream {
+		return o.most()
+	}
+	return o.usual()
 }
 
 // usual is how many replicas streams have, most how many the main stream has.
@@ -138,7 +167,10 @@ func (l *load) start() {
 	for i := range consumers {
 		for n := range perDurable {
 			name := fmt.Sprintf("consumer-%s-%d", consumers[i].Name, n)
-			begin(&l.looking, name, i+n, func(c *client) { c.consumer(l.work, l.finish, i) })
+			begin(&l.looking, name, i+n, func(c *client) {
+				c.pinned = n > 0 // who is cut off together with a leader goes on to answer it
+				c.consumer(l.work, l.finish, i)
+			})
 		}
 	}
 }

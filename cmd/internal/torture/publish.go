@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,11 +23,12 @@ const (
 const (
 	// triesMax bounds how often a message with an id is sent again after an unknown outcome.
 	triesMax = 4
+	// resendPer is the mean number of publishes until one is sent again that was sent before, sentMax how many of them a
+	// client remembers.
+	resendPer = 8
+	sentMax   = 2000
 	// burstMax is the largest number of messages in flight of one asynchronous client.
 	burstMax = 32
-	// probeMax is how long a probe waits, probeEvery the time between probes.
-	probeMax   = time.Second
-	probeEvery = 50 * time.Millisecond
 )
 
 // target is a stream to work on.
@@ -90,10 +90,32 @@ func (c *client) message(d *draft) (int, *nats.Msg) {
 	return pos, m
 }
 
+// resend is a publish with an id that was sent before, maybe long ago: however it ended then, the id is stored once.
+func (c *client) resend(t *target) draft {
+	if len(c.sent) == 0 || c.rng.IntN(resendPer) != 0 {
+		return c.draw(t)
+	}
+	d := draft{record: c.sent[c.rng.IntN(len(c.sent))], padding: c.rng.IntN(200)}
+	d.record.ExpectLast, d.record.ExpectSubject = history.Expected{}, history.Expected{}
+	return d
+}
+
+// remember keeps the id for a later resend, instead of another one when there are many.
+func (c *client) remember(d *draft) {
+	switch {
+	case d.record.MsgID == "":
+	case len(c.sent) < sentMax:
+		c.sent = append(c.sent, d.record)
+	default:
+		c.sent[c.rng.IntN(sentMax)] = d.record
+	}
+}
+
 // publish publishes one message, again and again under the same id while the outcome is unknown. It reports whether it
 // is known in the end.
 func (c *client) publish(t *target) bool {
-	d := c.draw(t)
+	d := c.resend(t)
+	defer c.remember(&d)
 	for range triesMax {
 		pos, m := c.message(&d)
 		ctx, cancel := c.limit()
@@ -170,97 +192,6 @@ func (c *client) publisher(ctx context.Context, t *target) {
 			return
 		}
 		c.think()
-	}
-}
-
-// prober publishes through one server at a steady pace, so that outages are measured closely.
-func (c *client) prober(ctx context.Context, t *target) {
-	c.pinned = true
-	if c.connect() != nil {
-		return
-	}
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		<-tick.C
-		if !c.nc.IsConnected() {
-			continue
-		}
-		d := draft{record: history.Record{Kind: history.Publish, Stream: t.name, Subject: t.prefix + ".probe-" + c.name}}
-		pos, m := c.message(&d)
-		limit, cancel := context.WithTimeout(context.Background(), probeMax)
-		ack, err := c.js.PublishMsg(limit, m, jetstream.WithRetryAttempts(0))
-		cancel()
-		c.published(pos, ack, err)
-	}
-}
-
-// outages measures how long nothing could be published.
-type outages struct {
-	mu      sync.Mutex
-	last    int64 // the last success
-	quorum  bool  // a majority of the servers is able to work
-	since   int64 // since then
-	cause   string
-	excused bool          // a stream may be unavailable although a majority works
-	beat    int64         // when this process was last seen running
-	stalled time.Duration // how long it did not
-	longest int64
-	during  string
-	byKind  map[string]int64
-}
-
-func newOutages() *outages { return &outages{byKind: map[string]int64{}} }
-
-// success notes that something was published at the time.
-func (o *outages) success(at int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.close(at)
-	o.last = max(o.last, at)
-}
-
-// close takes the time from the last success until at as an outage. The lock is held.
-func (o *outages) close(at int64) {
-	late := o.beat != 0 && time.Duration(at-o.beat) > pulseMax
-	if !o.quorum || o.excused || o.last == 0 || late {
-		return
-	}
-	gap := at - max(o.last, o.since)
-	o.byKind[o.cause] = max(o.byKind[o.cause], gap)
-	if gap > o.longest {
-		o.longest, o.during = gap, o.cause
-	}
-}
-
-// change notes that a fault of a kind begins or has ended, and whether a majority is able to work from now on.
-func (o *outages) change(at int64, quorum bool, cause string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.close(at)
-	if quorum != o.quorum || o.cause != cause {
-		o.since = at
-	}
-	o.quorum, o.cause = quorum, cause
-}
-
-// excuse notes that from now on an outage is nobody's fault, or is again.
-func (o *outages) excuse(at int64, on bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.close(at)
-	o.excused, o.since = on, at
-}
-
-// alive notes that this process runs, and that it did not for the time before that if that is long: then what is measured
-// from the last success on says nothing.
-func (o *outages) alive(at int64, gap time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.beat = at
-	if gap > pulseMax {
-		o.stalled += gap
-		o.since = at
 	}
 }
 

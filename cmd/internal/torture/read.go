@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -148,9 +147,15 @@ func (c *client) getSeq(t *target) bool {
 
 // info reads the state of the stream.
 func (c *client) info(t *target) bool {
+	ctx, cancel := c.limit()
+	defer cancel()
+	return c.infoWithin(ctx, t)
+}
+
+func (c *client) infoWithin(ctx context.Context, t *target) bool {
 	pos, _ := c.run.log.begin(history.Record{Client: c.number, Kind: history.Info, Stream: t.name})
 	var answer jetstream.StreamInfo
-	if err := c.ask("STREAM.INFO."+t.name, nil, &answer); err != nil {
+	if err := ask(ctx, c.nc, call{"STREAM.INFO." + t.name, nil, &answer}); err != nil {
 		c.unknown(pos)
 		return false
 	}
@@ -184,55 +189,4 @@ func (c *client) read(t *target) bool {
 	default:
 		return c.getLast(t, t.subject(c.rng.IntN(t.keys)))
 	}
-}
-
-// Bounds of a sentry: it asks at a steady pace and leaves up to so many questions open, each for longer than a server is
-// paused.
-const (
-	sentryEvery = 15 * time.Millisecond
-	sentryOpen  = 300
-	sentryMax   = 6 * time.Second
-)
-
-// sentry asks one server for the newest message again and again without waiting for answers: when a server that has
-// been away answers from what it knew, some question was asked late enough to show it.
-func (c *client) sentry(ctx context.Context, t *target) {
-	c.pinned = true
-	if c.connect() != nil {
-		return
-	}
-	tick := time.NewTicker(sentryEvery)
-	defer tick.Stop()
-	places := make(chan struct{}, sentryOpen)
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	for n := 0; ctx.Err() == nil; n++ {
-		<-tick.C
-		select {
-		case places <- struct{}{}:
-		default:
-			continue
-		}
-		// Each question is a client of its own, since they overlap.
-		one := &client{run: c.run, number: c.run.log.number(), nc: c.nc}
-		asking.Go(func() {
-			one.question(t, n%2 == 0)
-			<-places
-		})
-	}
-}
-
-// question asks for the newest message of the stream.
-func (c *client) question(t *target, direct bool) {
-	subject := t.prefix + ".>"
-	pos, _ := c.run.log.begin(history.Record{Client: c.number, Kind: history.GetLast, Stream: t.name, Subject: subject})
-	ctx, cancel := context.WithTimeout(context.Background(), sentryMax)
-	defer cancel()
-	if direct {
-		m, err := c.directGet(ctx, "$JS.API.DIRECT.GET."+t.name, fmt.Appendf(nil, `{"last_by_subj":%q}`, subject))
-		c.got(pos, m, err)
-		return
-	}
-	m, err := c.msgGetWithin(ctx, t.name, map[string]any{"last_by_subj": subject})
-	c.got(pos, m, err)
 }

@@ -2,7 +2,6 @@ package torture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -50,6 +49,11 @@ func (r *run) settle(l *load) {
 
 // expect waits for something that has to happen.
 func (r *run) expect(ctx context.Context, d time.Duration, what string, try func(context.Context) error) {
+	r.mu.Lock()
+	if len(r.late) > 0 {
+		d = min(d, lateMax)
+	}
+	r.mu.Unlock()
 	limit, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	if err := until(limit, try); err != nil {
@@ -64,17 +68,17 @@ func (r *run) expect(ctx context.Context, d time.Duration, what string, try func
 func (l *load) streams() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := []string{mainStream, bucket.name}
+	all := l.run.options.steadyStreams()
 	for i := range l.small {
 		all = append(all, l.small[i].name)
 	}
 	return all
 }
 
-// allCurrent returns an error unless every replica of the large streams is current.
+// allCurrent returns an error unless every replica of the streams that are always there is current.
 func (r *run) allCurrent(ctx context.Context, l *load) error {
 	n := &nemesis{run: r, client: l.admin}
-	return errors.Join(n.current(ctx, mainStream, r.options.most()), n.current(ctx, bucket.name, r.options.usual()))
+	return n.steadyCurrent(ctx)
 }
 
 // drain waits until the consumers have nothing left and the watches have shown the newest update.
@@ -186,10 +190,10 @@ func (c *client) readBatch(ctx context.Context, stream string, from uint64) ([]h
 	}
 }
 
-// compare moves the leadership of the large streams to every server in turn and reads them back from there: all replicas
+// compare moves the leadership of the streams that are always there to every server in turn and reads them back from there: all replicas
 // hold the same.
 func (r *run) compare(ctx context.Context, l *load) {
-	for _, name := range []string{mainStream, bucket.name} {
+	for _, name := range r.options.steadyStreams() {
 		want := r.finals[name]
 		if want == nil {
 			continue

@@ -2,9 +2,11 @@
 // saw with the checkers of the simulator.
 //
 // Servers are processes of their own, on a network of their own where the machine allows that (package-level type
-// fabric). Clients are those of nats.go: they publish with ids and expectations and ask again after an unknown outcome,
-// read through every server, use a bucket, watch it, and consume with confirmed acknowledgements. A nemesis kills,
-// pauses, cuts off, and asks leaders to step down, by a schedule that a seed draws. In the end everything heals, the
+// fabric). Clients are those of nats.go: they publish with ids and expectations, ask again after an unknown outcome and
+// long after a known one, use a bucket, watch it, and consume with confirmed acknowledgements. Others stay with one server
+// whatever happens to it and read and write there without waiting for answers, so that a deposed leader is asked while
+// its successor is written to. A nemesis kills, pauses, cuts off, and asks leaders to step down, by a schedule that a seed
+// draws. In the end everything heals, the
 // streams are read back from every replica, and the history is judged: linearizable, nothing acknowledged lost, no id
 // stored twice, nothing redelivered after a confirmed acknowledgement.
 //
@@ -33,8 +35,8 @@ type Options struct {
 	Duration time.Duration
 	// Seed draws the faults and what clients do.
 	Seed uint64
-	// Dir holds configurations, data and logs, and in the end the history when something is wrong; "" is a temporary
-	// directory that is removed when nothing is.
+	// Dir holds configurations, data and logs, and in the end the history when something is wrong; it holds none of an
+	// earlier run. "" is a temporary directory that is removed when nothing is wrong.
 	Dir string
 	// History has the history written in any case.
 	History bool
@@ -63,6 +65,8 @@ const (
 	// watchers have seen everything.
 	healMax  = 60 * time.Second
 	drainMax = 90 * time.Second
+	// lateMax is how long the rest may take when one of these has taken too long.
+	lateMax = 5 * time.Second
 	// progressEvery is the time between progress lines.
 	progressEvery = 10 * time.Second
 )
@@ -77,6 +81,7 @@ type run struct {
 	nemesis *nemesis
 	load    *load
 	report  *Report
+	enough  context.CancelFunc // ends the faults: something is wrong already
 
 	// What was found after the load: read-backs by stream, states of consumers, and what did not happen in time.
 	finals map[string]*workload.Final
@@ -104,7 +109,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	o.Dir = dir
-	r := &run{options: o, started: time.Now(), log: newRecorder(), outages: newOutages()}
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	r := &run{options: o, started: time.Now(), log: newRecorder(), outages: newOutages(), enough: enough}
 	r.report = &Report{Seed: o.Seed, Nodes: o.Nodes, Dir: o.Dir}
 	err = r.whole(ctx)
 	if temporary && err == nil && len(r.report.Files) == 0 {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +63,7 @@ func TestClusterSurvivesAShortTorture(t *testing.T) {
 	report, err := Run(t.Context(), Options{
 		Nodes: 3, Duration: 6 * time.Second, Seed: 1, Dir: t.TempDir(), Network: "off", Port: freePorts(t),
 		Command: []string{os.Args[0]}, Env: []string{asServer + "=1"}, Quiet: 300 * time.Millisecond, Hold: 700 * time.Millisecond,
-		Faults: []string{"kill-leader", "pause-leader", "isolate-leader", "step-down", "one-way"}, Out: lines{t},
+		Faults: []string{"kill-leader", "pause-leader", "isolate-leader", "isolate-kill-leader", "step-down", "one-way"}, Out: lines{t},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +100,68 @@ func TestEqualSeedsDrawEqualFaults(t *testing.T) {
 	}
 	if slices.Equal(draw(1), draw(2)) {
 		t.Error("two seeds drew one schedule")
+	}
+}
+
+// TestDataOfAnEarlierRunIsRefused: what it holds was published by nobody in this run.
+func TestDataOfAnEarlierRunIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, serverName(1)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Run(t.Context(), Options{Nodes: 3, Dir: dir, Network: "off", Port: freePorts(t)})
+	if err == nil || !strings.Contains(err.Error(), "is there already") {
+		t.Errorf("the run ended with %v", err)
+	}
+}
+
+// TestOldIDsAreSentAgain: what was sent under an id is what is sent again, without expectations that time has overtaken.
+func TestOldIDsAreSentAgain(t *testing.T) {
+	r := &run{options: Options{Nodes: 3, Seed: 1}, log: newRecorder()}
+	c := r.newClient("publisher", 0)
+	subjects, again := map[string]string{}, 0
+	for range 3 * sentMax {
+		d := c.resend(&target{name: mainStream, prefix: mainPrefix, keys: mainKeys})
+		if subject, sent := subjects[d.record.MsgID]; sent && d.record.MsgID != "" {
+			again++
+			if d.record.Subject != subject || d.record.ExpectLast.Set || d.record.ExpectSubject.Set {
+				t.Fatalf("%s was sent on %s, and again as %+v", d.record.MsgID, subject, d.record)
+			}
+		}
+		subjects[d.record.MsgID] = d.record.Subject
+		c.remember(&d)
+	}
+	if again == 0 || len(c.sent) > sentMax {
+		t.Errorf("%d were sent again, %d are remembered", again, len(c.sent))
+	}
+}
+
+// TestStaleReadOfAQuietStreamIsSeen: each way of asking that a sentry has, answered from before a write, is found.
+func TestStaleReadOfAQuietStreamIsSeen(t *testing.T) {
+	q := quiet(1)
+	for _, stale := range []history.Record{
+		{Kind: history.GetLast, Subject: q.prefix + ".>"}, {Kind: history.GetLast, Subject: q.subject(0)}, {Kind: history.Info},
+	} {
+		r := rightRun()
+		r.options.Nodes = 3
+		first, second := write(r, q.name, q.subject(0), 1), write(r, q.name, q.subject(0), 2)
+		r.finals[q.name] = final(q.name, q.subject(0), first)
+		r.finals[q.name].Count, r.finals[q.name].Last = 2, 2
+		r.finals[q.name].Messages = append(r.finals[q.name].Messages, history.Message{Seq: 2, Subject: q.subject(0), Value: second})
+		stale.Stream, stale.Client = q.name, 9
+		pos, _ := r.log.begin(stale)
+		r.log.end(pos, history.OK, func(rec *history.Record) {
+			rec.Seq = 1
+			if rec.Kind == history.GetLast {
+				rec.Value = first
+			} else {
+				rec.First, rec.Messages = 1, 1
+			}
+		})
+		r.judge(&load{run: r})
+		if !slices.ContainsFunc(r.report.Findings, func(f Finding) bool { return f.Class == "not-linearizable" }) {
+			t.Errorf("found only %+v", r.report.Findings)
+		}
 	}
 }
 
