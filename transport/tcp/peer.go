@@ -22,8 +22,8 @@ const (
 	PeerReadBytes     = 256 << 10
 	PeerReadKeptBytes = 4 << 20
 	// PeerQueueBytesMax is how much may wait to be written before the session ends, because the other server does not
-	// keep up. Above half of it datagrams are dropped.
-	PeerQueueBytesMax = 64 << 20
+	// keep up: two messages of the largest payload that can be configured. Above half of it datagrams are dropped.
+	PeerQueueBytesMax = 128 << 20
 )
 
 // The times after which the kernel asks the other side of an idle connection whether it is still there.
