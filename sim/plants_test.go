@@ -7,16 +7,25 @@ import (
 	"weir/sim/world"
 )
 
-// caughtBy is a seed that catches each planted fault of clusters. A change of the generator or of the node may need others:
-// `weir sim --plant NAME` finds them.
+// caughtBy is a seed that catches each planted fault of clusters, where a search begins: most changes of the generator or of
+// the node leave it right, and the test quick.
 var caughtBy = map[string]uint64{
-	"commit-earlier-term": 0, "forgotten-vote": 2, "read-before-noop": 2, "read-old-leader": 203,
-	"read-without-quorum": 203, "skip-catch-up-entry": 0, "learner-votes": 0, "removed-counts": 2, "two-changes": 0,
-	"accept-gap": 0, "ack-before-commit": 0, "snapshot-without-deletes": 7, "snapshot-without-dedup": 0,
+	"commit-earlier-term": 0, "vote-before-sync": 0, "forgotten-vote": 2, "read-before-noop": 0, "read-old-leader": 7,
+	"read-without-quorum": 7, "skip-catch-up-entry": 0, "learner-votes": 0, "removed-counts": 2, "two-changes": 0,
+	"accept-gap": 0, "ack-before-commit": 0, "lease-jump": 5, "snapshot-without-deletes": 8, "damaged-block-is-end": 57,
 	"damaged-checkpoint-is-empty": 24, "deliver-before-commit": 0, "own-clock": 9, "failed-id-kept": 6,
+<<<<<<< HEAD
+	"purge-moves-cursor": 19, "digest-without-consumers": 0, "no-space-is-success": 9, "stale-incarnation": 7,
+	"snapshot-without-dedup": 0, "wiped-keeps-identity": 0,
+=======
 	"purge-moves-cursor": 19, "digest-without-consumers": 0, "stale-incarnation": 211,
 	"damaged-block-is-end": 13, "lease-jump": 148, "no-space-is-success": 111, "vote-before-sync": 0, "wiped-keeps-identity": 0,
+>>>>>>> main
 }
+
+// plantSearch is how many seeds, from 0 on, are searched for one that catches a planted fault when the seed that is known
+// does not: far fewer than the 300 that are promised, so that a fault which is caught more rarely than before is noticed.
+const plantSearch = 100
 
 func TestPlantedFaultsOfClustersAreStillCaught(t *testing.T) {
 	for _, planted := range world.Plants() {
@@ -24,16 +33,29 @@ func TestPlantedFaultsOfClustersAreStillCaught(t *testing.T) {
 			continue
 		}
 		t.Run(planted.Name, func(t *testing.T) {
-			seed, known := caughtBy[planted.Name]
-			if !known {
-				t.Fatal("no seed is known that catches it")
+			known, searched := caughtBy[planted.Name]
+			if !searched {
+				t.Fatalf("no seed is known that catches it: `weir sim --plant %s` finds one", planted.Name)
 			}
-			options := plan.Options{Plant: planted.Name, Swarm: true, Nodes: world.PlantNodes(planted.Name)}
-			r := Run(plan.Generate(seed, options), Options{})
-			if r.Class() == "" {
-				t.Fatalf("not caught by seed %d: a node that %s", seed, planted.What)
+			if catches(t, planted.Name, known) {
+				return
 			}
-			t.Logf("%s: %s", r.Class(), r.Findings[0].Detail)
+			for seed := range uint64(plantSearch) {
+				if seed != known && catches(t, planted.Name, seed) {
+					return
+				}
+			}
+			t.Fatalf("not caught by seed %d nor within %d seeds: a node that %s", known, plantSearch, planted.What)
 		})
 	}
+}
+
+// catches runs a seed with a planted fault and reports whether it fails.
+func catches(t *testing.T, plant string, seed uint64) bool {
+	r := Run(plan.Generate(seed, plan.Options{Plant: plant, Swarm: true, Nodes: world.PlantNodes(plant)}), Options{})
+	if r.Class() == "" {
+		return false
+	}
+	t.Logf("seed %d: %s: %s", seed, r.Class(), r.Findings[0].Detail)
+	return true
 }

@@ -90,7 +90,7 @@ func (e *Engine) startGroup(g *group, s *starting) error {
 		Group: g.id, ID: s.id, Members: s.members, Machine: s.machine, Meta: s.initial, Boot: e.config.Boot, Load: &e.load,
 		Volatile:      g.entry != nil && e.volatile(g.entry),
 		ElectionTicks: e.electionTicks(), LogTailBytes: e.config.Cluster.LogTailBytes, Plant: e.config.Plant.Replica,
-		LeaseNanos: e.leaseNanos(), Leases: e.leasesAgreed,
+		LeaseNanos: e.leaseNanos(), Leases: e.leasesAgreed, Asked: e.config.Reads,
 		Wanted: func(*replica.Replica) { e.wantSave(g) },
 	}
 	if pin := e.config.Pin; pin != nil {

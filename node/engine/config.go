@@ -45,6 +45,9 @@ type Config struct {
 	// Observe, when it is not nil, is told of every applied entry: its group, its index, and how to compute the digest
 	// of the group's state. It is for the simulator, which compares the states of one index.
 	Observe func(group wal.GroupID, index uint64, digest func() uint64)
+	// Reads, when it is not nil, is told of every read that a replica is asked for; what it returns is called when the read is
+	// answered. It is for the simulator, which knows what was committed when.
+	Reads func(r *replica.Replica) (answered func())
 	// Roles, when it is not nil, is told when a replica here leads its group, or no longer, or knows another leader. It is
 	// for the simulator.
 	Roles func(r *replica.Replica)

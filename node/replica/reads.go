@@ -38,6 +38,9 @@ const ReadsMax = 10_000
 // everything proposed here before the call; that may be at once. It calls done with false when it cannot know. Followers
 // can read as well: they ask the leader, and give up after a while.
 func (r *Replica) Read(done func(ok bool)) {
+	if r.config.Asked != nil {
+		done = r.watched(done)
+	}
 	if !r.rounds && r.serving && len(r.reads) == 0 && len(r.waiting) == 0 && r.open == nil {
 		done(true)
 		return
@@ -48,6 +51,17 @@ func (r *Replica) Read(done func(ok bool)) {
 	}
 	r.reads = append(r.reads, read{after: r.token, done: done})
 	r.unasked++
+}
+
+// watched is done, of which the simulator hears.
+func (r *Replica) watched(done func(ok bool)) func(ok bool) {
+	answered := r.config.Asked(r)
+	return func(ok bool) {
+		if ok {
+			answered()
+		}
+		done(ok)
+	}
 }
 
 // mustAsk reports whether reads wait for a round that can begin.

@@ -112,6 +112,9 @@ type Config struct {
 	// as long as Leases, if there is one, agrees. It is less than an election timeout; see lease.go for what it trusts.
 	LeaseNanos int64
 	Leases     func() bool
+	// Asked, when it is not nil, is told of every read as it is asked, and what that returns is called when the read is answered
+	// with true. It is for the simulator.
+	Asked func(r *Replica) (answered func())
 	// LogTailBytes bounds the applied entries that are kept for followers; 0 means LogTailBytesDefault.
 	LogTailBytes int
 	// Plant holds deliberate faults for the simulator; empty in production.

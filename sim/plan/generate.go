@@ -97,6 +97,8 @@ func Generate(seed uint64, options Options) *Plan {
 		p.occasions()
 		decayed := p.decay()
 		p.deceive()
+		p.comeAndGo()
+		p.fill()
 		p.victims(r)
 		if decayed {
 			p.leadDecayed()
@@ -422,6 +424,8 @@ func (p *Plan) fault(r *keyed.Rand, kind string) Fault {
 		f.DurMillis, f.N = int64(r.LogBetween(10, 2_000)), int64(r.LogBetween(1, 32<<10))
 		if r.Chance(sparesLog) {
 			f.On = "groups"
+		} else if f.N%3 == 0 {
+			f.On = "log" // full for everything that is written there, also over what is there already
 		}
 	case FaultSlow:
 		f.DurMillis, f.N = int64(r.LogBetween(10, 3_000)), int64(r.LogBetween(2, 100))

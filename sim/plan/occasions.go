@@ -15,6 +15,10 @@ import (
 // occasionsOf is how many of 1000 plans have occasions.
 const occasionsOf = 400
 
+// formedMillis is about how long it takes until the cluster has formed and its streams have leaders, beside elections:
+// before that there is nothing to look at.
+const formedMillis = 1_500
+
 // occasion is a time and a group to look at closely.
 type occasion struct {
 	at     int64 // milliseconds
@@ -39,7 +43,7 @@ func (p *Plan) occasions() {
 			p.Cluster.DriftsPPM[i] /= 4
 		}
 	}
-	o.at = 3 * o.term
+	o.at = 3*o.term + formedMillis
 	for range r.Between(1, 3) {
 		o.at += int64(r.Below(int(max(p.HealMillis/3, 1))))
 		o.stream = r.Below(len(p.Streams))

@@ -252,7 +252,7 @@ const (
 	// the log: only blocks and checkpoints are concerned.
 	FaultError = "eio"
 	// FaultNoSpace leaves N bytes of free space for DurMillis; with On "groups" none for blocks and checkpoints, and the log
-	// has what it needs.
+	// has what it needs; with On "log" no write of the log goes well, also over what is there.
 	FaultNoSpace = "nospace"
 	// FaultSlow makes the disk N times slower for DurMillis.
 	FaultSlow = "slow"

@@ -204,6 +204,7 @@ func (m *machine) config() node.Config {
 			Observe: func(group wal.GroupID, index uint64, digest func() uint64) {
 				w.observe(m, applied{group, index}, digest)
 			},
+			Reads: m.asked,
 		},
 		Storage: storage.Options{
 			Log: wal.Options{SegmentBytes: int64(w.plan.Node.SegmentBytes)}, Patient: m.patient(),

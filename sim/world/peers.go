@@ -93,6 +93,9 @@ func (p *peers) Down(node int, peer peerwire.ServerID) {
 func (p *peers) Frames(node int, peer peerwire.ServerID, frames []byte) {
 	m := p.machines[node]
 	p.trace.Add(trace.FromPeer, m.life(), uint64(p.servers[peer]), nil)
+	if p.plan.Plant == reusedNumbers {
+		m.messages(frames, m.mistaken)
+	}
 	m.step(event.Input{Kind: event.FromPeer, Peer: peer, Frames: frames})
 }
 

@@ -13,6 +13,17 @@ import (
 // promises checks what a server is about to tell others of its disk: a vote that it grants and entries that it acknowledges
 // are durable by the simulator's own account.
 func (m *machine) promises(frames []byte) {
+	m.messages(frames, func(group wal.GroupID, data []byte) {
+		if m.w.hidden(group) {
+			m.made(group, data)
+			return
+		}
+		m.promise(group, data)
+	})
+}
+
+// messages gives the messages of Raft in frames, and the groups that they are of, to each.
+func (m *machine) messages(frames []byte, each func(group wal.GroupID, data []byte)) {
 	var f peerwire.Frame
 	for rest := frames; len(rest) > 0; {
 		frame, after, err := peerwire.Split(rest)
@@ -28,8 +39,8 @@ func (m *machine) promises(frames []byte) {
 			m.w.violate("malformed-frame", "node %d sends a frame that can not be read: %v", m.index, err)
 			return
 		}
-		if group := wal.GroupID(f.Group); !m.w.hidden(group) && len(f.Payload) > 0 {
-			m.promise(group, f.Payload)
+		if len(f.Payload) > 0 {
+			each(wal.GroupID(f.Group), f.Payload)
 		}
 	}
 }

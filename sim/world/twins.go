@@ -35,13 +35,17 @@ func (w *World) lookBehind(m *machine, at applied) {
 
 // consumersOf is a sum over the complete states of the consumers.
 func consumersOf(s *stream.Machine) uint64 {
-	sum := fnvBasis
 	var state []byte
 	for _, c := range s.Consumers() {
-		state = c.AppendState(state[:0])
-		for _, b := range state {
-			sum = (sum ^ uint64(b)) * fnvPrime
-		}
+		state = c.AppendState(state)
+	}
+	return sumOfBytes(state)
+}
+
+func sumOfBytes(data []byte) uint64 {
+	sum := fnvBasis
+	for _, b := range data {
+		sum = (sum ^ uint64(b)) * fnvPrime
 	}
 	return sum
 }
