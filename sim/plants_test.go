@@ -14,13 +14,8 @@ var caughtBy = map[string]uint64{
 	"read-without-quorum": 7, "skip-catch-up-entry": 0, "learner-votes": 0, "removed-counts": 2, "two-changes": 0,
 	"accept-gap": 0, "ack-before-commit": 0, "lease-jump": 5, "snapshot-without-deletes": 8, "damaged-block-is-end": 57,
 	"damaged-checkpoint-is-empty": 24, "deliver-before-commit": 0, "own-clock": 9, "failed-id-kept": 6,
-<<<<<<< HEAD
 	"purge-moves-cursor": 19, "digest-without-consumers": 0, "no-space-is-success": 9, "stale-incarnation": 7,
 	"snapshot-without-dedup": 0, "wiped-keeps-identity": 0,
-=======
-	"purge-moves-cursor": 19, "digest-without-consumers": 0, "stale-incarnation": 211,
-	"damaged-block-is-end": 13, "lease-jump": 148, "no-space-is-success": 111, "vote-before-sync": 0, "wiped-keeps-identity": 0,
->>>>>>> main
 }
 
 // plantSearch is how many seeds, from 0 on, are searched for one that catches a planted fault when the seed that is known
