@@ -380,6 +380,31 @@ func TestDamagedMessageIsCorruptNotAbsent(t *testing.T) {
 	}
 }
 
+// TestMessageAtThePlaceOfAnotherIsCorrupt reads whole messages under the sequences of others: a write that went astray, or
+// an index that is wrong, must not pass one message off as another.
+func TestMessageAtThePlaceOfAnotherIsCorrupt(t *testing.T) {
+	s := newStore(IndexOptions{BlockBytes: 4096})
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 3 {
+		s.last++
+		s.index.Append(message(rng, s.last))
+	}
+	must(t, s.save())
+	for seq := uint64(1); seq <= s.last; seq++ {
+		loc, ok := s.index.Lookup(seq)
+		if !ok {
+			t.Fatalf("message %d has no place", seq)
+		}
+		if _, err := s.files.Read(loc); err != nil {
+			t.Fatal(err)
+		}
+		loc.Seq++
+		if _, err := s.files.Read(loc); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("message %d is read as message %d: %v", seq, loc.Seq, err)
+		}
+	}
+}
+
 func TestFailedWriteFailsEverySyncAfterwards(t *testing.T) {
 	for _, on := range []memfs.OpKind{memfs.OpWrite, memfs.OpSync, memfs.OpSyncDir} {
 		s := newStore(IndexOptions{BlockBytes: 4096})

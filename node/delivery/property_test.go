@@ -32,6 +32,7 @@ type watcher struct {
 	lastSeq uint64            // consumer sequence sent last
 	counts  map[uint64]uint64 // deliveries of each message
 	acked   map[uint64]bool
+	again   bool // messages are due again after a while, also those that are still on their way
 }
 
 func (p *watcher) judge() {
@@ -56,6 +57,9 @@ func (p *watcher) judge() {
 		}
 		p.lastSeq = r.ConsumerSeq
 		p.counts[r.StreamSeq]++
+		if p.again { // one that did not leave in time is counted as well
+			p.counts[r.StreamSeq] = max(p.counts[r.StreamSeq], r.Delivered)
+		}
 		if p.counts[r.StreamSeq] != r.Delivered {
 			p.t.Fatalf("%s is delivery %d", m.text(), p.counts[r.StreamSeq])
 		}
@@ -225,7 +229,11 @@ func checkDesk(t *rapid.T) {
 	w := newWorld()
 	w.desk.uncheckedMax = 0
 	p := &watcher{t: t, w: w, clients: map[string]*client{}, counts: map[uint64]uint64{}, acked: map[uint64]bool{}}
-	w.createConsumer(1, &jsapi.ConsumerConfig{Name: "C", AckPolicy: jsapi.AckExplicit, AckWait: time.Hour,
+	wait := time.Hour
+	if p.again = rapid.Bool().Draw(t, "again"); p.again {
+		wait = 60 * time.Millisecond
+	}
+	w.createConsumer(1, &jsapi.ConsumerConfig{Name: "C", AckPolicy: jsapi.AckExplicit, AckWait: wait,
 		MaxDeliver: -1, MaxWaiting: 4})
 	steps := rapid.IntRange(1, 60).Draw(t, "steps")
 	for number := range steps {
@@ -233,4 +241,48 @@ func checkDesk(t *rapid.T) {
 		p.judge()
 	}
 	p.finish(steps)
+}
+
+// TestMessageForALostRequestGoesToTheNext has a request with a bound of bytes give up while its message is being recorded.
+func TestMessageForALostRequestGoesToTheNext(t *testing.T) {
+	w := newWorld()
+	w.createConsumer(1, &jsapi.ConsumerConfig{Name: "C", AckPolicy: jsapi.AckExplicit, AckWait: time.Hour, MaxDeliver: -1, MaxWaiting: 1})
+	w.listen("in1", 1)
+	w.listen("in2", 1)
+	w.desk.Pull(w.now, PullRequest{testGroup, 1, "in1", []byte(`{"batch":1,"max_bytes":500}`)})
+	w.publish(fakeMessage{subject: "a.b", size: 3})
+	w.desk.Flush(w.now)
+	w.listen("in1", 0)
+	w.desk.Pull(w.now, PullRequest{testGroup, 1, "in2", []byte(`{"batch":1}`)})
+	w.commit()
+	if len(w.sent) != 1 || w.sent[0].to != "in2" {
+		t.Fatalf("sent:%s", w.history())
+	}
+	if r, ok := jsapi.ParseAckReply(w.sent[0].reply); !ok || r.Delivered != 1 {
+		t.Fatalf("%s is not the first delivery", w.sent[0].text())
+	}
+}
+
+// TestMessageAcknowledgedWhileItIsReadIsNotSentAgain has the acknowledgement overtake a redelivery on its way out.
+func TestMessageAcknowledgedWhileItIsReadIsNotSentAgain(t *testing.T) {
+	w := newWorld()
+	w.createConsumer(1, &jsapi.ConsumerConfig{Name: "C", AckPolicy: jsapi.AckExplicit, AckWait: 60 * time.Millisecond, MaxDeliver: -1, MaxWaiting: 4})
+	w.listen("in1", 1)
+	w.desk.Pull(w.now, PullRequest{testGroup, 1, "in1", []byte(`{"batch":3}`)})
+	w.publish(fakeMessage{subject: "a.b", size: 3})
+	w.commit()
+	w.cold = true
+	w.now += 100_000_000
+	w.expire()
+	w.commit()
+	if len(w.sent) != 1 || len(w.reads) != 1 {
+		t.Fatalf("%d messages are read, sent:%s", len(w.reads), w.history())
+	}
+	w.entry = append(w.entry, command.Command{Kind: command.Ack, Consumer: 1, StreamSeq: 1})
+	w.commit()
+	w.finishReads(func(int) int { return 0 })
+	w.commit()
+	if len(w.sent) != 1 {
+		t.Fatalf("an acknowledged message is sent again:%s", w.history())
+	}
 }
