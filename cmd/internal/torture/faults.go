@@ -25,10 +25,8 @@ const (
 var kinds = []kind{
 	{"kill", 10, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.kill(n.some(f, 1)) }},
 	{"kill-leader", 12, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.kill([]int{n.leader(f)}) }},
-	{"kill-two", 4, 3, false, func(n *nemesis, f fault) (string, func() error, error) { return n.kill(n.some(f, 2)) }},
-	{"kill-all", 4, 1, false, func(n *nemesis, f fault) (string, func() error, error) {
-		return n.kill(n.some(f, n.run.options.Nodes))
-	}},
+	{"kill-two", 4, 3, false, func(n *nemesis, f fault) (string, func() error, error) { return n.killMany(f, 2) }},
+	{"kill-all", 5, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.killMany(f, n.run.options.Nodes) }},
 	{"restart", 5, 1, false, (*nemesis).restart},
 	{"pause", 6, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.pause(n.some(f, 1)) }},
 	{"pause-leader", 12, 1, false, func(n *nemesis, f fault) (string, func() error, error) { return n.pause([]int{n.leader(f)}) }},
@@ -69,6 +67,21 @@ func (n *nemesis) kill(servers []int) (string, func() error, error) {
 		}
 		return all
 	}, nil
+}
+
+// stormMax is how long a storm of publishes goes on at most before servers are killed.
+const stormMax = 40 * time.Millisecond
+
+// killMany kills servers in the midst of a storm of publishes: what waits for a disk is most then.
+func (n *nemesis) killMany(f fault, count int) (string, func() error, error) {
+	for range stormers {
+		select {
+		case n.run.storm <- struct{}{}:
+		default: // the one before has not ended
+		}
+	}
+	time.Sleep(time.Duration(f.at % uint64(stormMax)))
+	return n.kill(n.some(f, count))
 }
 
 // restart ends a process in order and starts it again at once.

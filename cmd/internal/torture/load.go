@@ -13,6 +13,7 @@ import (
 // How many clients there are of each kind, besides one probe and one sentry per server.
 const (
 	publishers = 4
+	stormers   = 2
 	readers    = 3
 	keyValuers = 4
 	watchers   = 2
@@ -145,6 +146,9 @@ func (l *load) start() {
 	}
 	for i := range publishers {
 		begin(&l.working, fmt.Sprintf("publisher-%d", i), i, func(c *client) { c.publisher(l.work, main) })
+	}
+	for i := range stormers {
+		begin(&l.working, fmt.Sprintf("stormer-%d", i), i, func(c *client) { c.stormer(l.work, main) })
 	}
 	for i := range l.run.options.Nodes {
 		begin(&l.working, fmt.Sprintf("probe-%d", i), i, func(c *client) { c.prober(l.work, main) })

@@ -291,11 +291,11 @@ func (n *nemesis) split(group []int) (func() error, error) {
 	return func() error { return set(false) }, set(true)
 }
 
-// leader is the server that leads the main stream or, as often, another one, or some server when nobody says.
+// leader is the server that leads the main stream or, more often, another one, or some server when nobody says.
 func (n *nemesis) leader(f fault) int {
 	stream := mainStream
-	if streams := n.run.options.steadyStreams(); f.at%2 == 0 {
-		stream = streams[f.at/2%uint64(len(streams))]
+	if streams := n.run.options.steadyStreams(); f.at%3 != 0 {
+		stream = streams[f.at/3%uint64(len(streams))]
 	}
 	name, err := n.leaderOf(stream)
 	if err == nil {

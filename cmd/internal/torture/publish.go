@@ -27,8 +27,9 @@ const (
 	// client remembers.
 	resendPer = 8
 	sentMax   = 2000
-	// burstMax is the largest number of messages in flight of one asynchronous client.
-	burstMax = 32
+	// burstMax is the largest number of messages in flight of one asynchronous client, stormSize that of one in a storm.
+	burstMax  = 32
+	stormSize = 300
 )
 
 // target is a stream to work on.
@@ -134,14 +135,14 @@ func (c *client) publish(t *target) bool {
 	return false
 }
 
-// burst publishes several messages at once and waits for all answers.
-func (c *client) burst(t *target) bool {
+// burst publishes so many messages at once and waits for all answers.
+func (c *client) burst(t *target, count int) bool {
 	type sent struct {
 		pos    int
 		future jetstream.PubAckFuture
 	}
 	var all []sent
-	for range 1 + c.rng.IntN(burstMax) {
+	for range count {
 		d := c.draw(t)
 		c.number = c.run.log.number() // each is a client of its own, since they overlap
 		pos, m := c.message(&d)
@@ -184,7 +185,7 @@ func (c *client) publisher(ctx context.Context, t *target) {
 	for ctx.Err() == nil {
 		good := false
 		if c.rng.IntN(12) == 0 {
-			good = c.burst(t)
+			good = c.burst(t, 1+c.rng.IntN(burstMax))
 		} else {
 			good = c.publish(t)
 		}
@@ -192,6 +193,20 @@ func (c *client) publisher(ctx context.Context, t *target) {
 			return
 		}
 		c.think()
+	}
+}
+
+// stormer publishes a lot at once whenever somebody asks for it.
+func (c *client) stormer(ctx context.Context, t *target) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.run.storm:
+			if c.refresh(!c.burst(t, stormSize)) != nil {
+				return
+			}
+		}
 	}
 }
 

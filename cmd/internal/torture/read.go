@@ -159,6 +159,9 @@ func (c *client) infoWithin(ctx context.Context, t *target) bool {
 		c.unknown(pos)
 		return false
 	}
+	if answer.Cluster != nil && answer.Cluster.Leader != "" {
+		c.run.leaders.note(t.name, answer.Cluster.Leader)
+	}
 	c.run.log.end(pos, history.OK, func(r *history.Record) {
 		r.Seq, r.First, r.Messages = answer.State.LastSeq, answer.State.FirstSeq, answer.State.Msgs
 	})

@@ -35,11 +35,45 @@ const (
 // chapter is the number of the chapter.
 func (r *run) chapter() int { return int(time.Since(r.started) / chapterFor) }
 
-// quiet is the stream that the probe of one server alone writes, a message at a time. A read waits for everything that was
-// proposed before it at the same server, so a deposed leader with open proposals betrays nothing. Here it mostly has none:
-// the stream has no other writers and no consumers, and its writer is at another server.
-func quiet(server int) *target {
-	return &target{name: fmt.Sprintf("Q%d", server), prefix: fmt.Sprintf("q%d", server)}
+// quiet is one of the streams that are there for stale reads: as many as servers, so that most servers lead one. A read
+// waits for everything that was proposed before it at the same server, so a deposed leader with open proposals betrays
+// nothing. Here it mostly has none: nobody but probes at other servers writes to the stream, and it has no consumers.
+func quiet(i int) *target {
+	return &target{name: fmt.Sprintf("Q%d", i), prefix: fmt.Sprintf("q%d", i)}
+}
+
+// aloofFor is for how long a server that has led a stream is not yet written through.
+const aloofFor = 3 * time.Second
+
+// leaders are the leaders of streams, as the newest answers have them, and their predecessors.
+type leaders struct {
+	mu sync.Mutex
+	of map[string]leadership
+}
+
+type leadership struct {
+	now, before string
+	since       time.Time
+}
+
+// note takes what an answer says.
+func (l *leaders) note(stream, leader string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if was := l.of[stream]; was.now != leader {
+		if l.of == nil {
+			l.of = map[string]leadership{}
+		}
+		l.of[stream] = leadership{now: leader, before: was.now, since: time.Now()}
+	}
+}
+
+// apart says whether a server neither leads the stream nor has until lately, as far as anybody knows.
+func (l *leaders) apart(stream, server string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	is, known := l.of[stream]
+	return known && is.now != server && (is.before != server || time.Since(is.since) > aloofFor)
 }
 
 // steadily carries out one operation after the other on one server. Each is a client of its own, since they overlap; n
@@ -69,7 +103,7 @@ func (c *client) steadily(ctx context.Context, every time.Duration, operation fu
 	}
 }
 
-// prober publishes through one server to the main stream, to the bucket and to its own stream. So outages are measured
+// prober publishes through one server to the main stream, to the bucket and to the quiet streams. So outages are measured
 // closely, and as soon as a new leader can write it does.
 func (c *client) prober(ctx context.Context, t *target) {
 	c.steadily(ctx, probeEvery, func(one *client, n int) {
@@ -80,9 +114,12 @@ func (c *client) prober(ctx context.Context, t *target) {
 		switch n % 4 {
 		case 0:
 			to, subject = &bucket, bucket.subject(bucketKeys+n/4%probeKeys)
-		case 1:
-			to = quiet(one.home)
+		case 1, 2:
+			to = quiet((n/4*2 + n%4) % one.run.options.Nodes)
 			subject = to.subject(one.run.chapter())
+			if !one.run.leaders.apart(to.name, serverName(one.home)) && one.run.options.Nodes > 1 {
+				return
+			}
 		}
 		d := draft{record: history.Record{Kind: history.Publish, Stream: to.name, Subject: subject}}
 		pos, m := one.message(&d)

@@ -81,6 +81,8 @@ type run struct {
 	nemesis *nemesis
 	load    *load
 	report  *Report
+	leaders leaders
+	storm   chan struct{}      // asks for a storm of publishes
 	enough  context.CancelFunc // ends the faults: something is wrong already
 
 	// What was found after the load: read-backs by stream, states of consumers, and what did not happen in time.
@@ -111,7 +113,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	o.Dir = dir
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
-	r := &run{options: o, started: time.Now(), log: newRecorder(), outages: newOutages(), enough: enough}
+	r := &run{options: o, started: time.Now(), log: newRecorder(), outages: newOutages(), enough: enough,
+		storm: make(chan struct{}, stormers)}
 	r.report = &Report{Seed: o.Seed, Nodes: o.Nodes, Dir: o.Dir}
 	err = r.whole(ctx)
 	if temporary && err == nil && len(r.report.Files) == 0 {

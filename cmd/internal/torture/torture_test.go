@@ -136,6 +136,37 @@ func TestOldIDsAreSentAgain(t *testing.T) {
 	}
 }
 
+// TestProbesKeepAwayFromLeaders: a quiet stream is written through servers that neither lead it nor have just now.
+func TestProbesKeepAwayFromLeaders(t *testing.T) {
+	var l leaders
+	apart := func() (all []int) {
+		for i := range 3 {
+			if l.apart("Q0", serverName(i)) {
+				all = append(all, i)
+			}
+		}
+		return all
+	}
+	if got := apart(); got != nil {
+		t.Errorf("nothing is known, and %v are apart", got)
+	}
+	l.note("Q0", serverName(1))
+	if got := apart(); !slices.Equal(got, []int{0, 2}) {
+		t.Errorf("n2 leads, and %v are apart", got)
+	}
+	l.note("Q0", serverName(2))
+	l.note("Q0", serverName(2))
+	if got := apart(); !slices.Equal(got, []int{0}) {
+		t.Errorf("n3 leads after n2, and %v are apart", got)
+	}
+	is := l.of["Q0"]
+	is.since = is.since.Add(-2 * aloofFor)
+	l.of["Q0"] = is
+	if got := apart(); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("n3 has led for long, and %v are apart", got)
+	}
+}
+
 // TestStaleReadOfAQuietStreamIsSeen: each way of asking that a sentry has, answered from before a write, is found.
 func TestStaleReadOfAQuietStreamIsSeen(t *testing.T) {
 	q := quiet(1)
