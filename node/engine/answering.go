@@ -12,6 +12,7 @@ type answering struct {
 	question *question
 	group    *group
 	known    []stream.Meta
+	term     uint64 // in which the stream is led here
 	msgs     []copyRead
 	bytes    int
 	waiting  int
@@ -67,6 +68,10 @@ func (e *Engine) copyWasRead(a *answering) {
 		return
 	}
 	e.copyReads--
+	if e.groups[a.group.id] != a.group || !a.group.leads() || a.group.replica.Term() != a.term {
+		e.answerCopies(a.question, &copies{unknown: true}) // what was not read may be there: the stream was taken from here
+		return
+	}
 	answer := copies{incarnation: e.incarnation(a.group), through: a.through}
 	answer.batch = command.AppendHeader(make([]byte, 0, command.HeaderSize+a.bytes+len(a.known)*copyRoom), 0, 0)
 	for i := range a.msgs {

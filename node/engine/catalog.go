@@ -35,8 +35,10 @@ func (e *Engine) openMeta() error {
 		e.logf(event.Error, "The catalog of streams is damaged here, it is fetched from the other servers: "+found.Damage.Error())
 		e.metaDamaged = true
 		return nil
-	case found == nil && e.clustered() && e.config.Cluster.Expected > 1:
+	case found == nil && e.clustered() && (e.config.Cluster.Expected > 1 || len(e.recovered) > 0):
 		return nil
+	case found == nil && len(e.recovered) > 0:
+		return errors.New("the log holds streams and no catalog of them, restore the data directory from a copy")
 	case found == nil:
 		birth := metaBirth{Founder: e.config.Server, Replica: e.metaReplica}
 		birth.Members = []replica.Member{{ID: birth.Replica, Server: uint64(e.config.Server)}}

@@ -164,7 +164,7 @@ func (e *Engine) answerMirror(q *question) {
 		e.answerCopies(q, &copies{incarnation: incarnation, through: begin, lag: g.stream.Behind(begin)})
 		return
 	}
-	a := &answering{question: q, group: g}
+	a := &answering{question: q, group: g, term: g.replica.Term()}
 	a.through = g.stream.Scan(q.filter, q.after+1, copyScanMax, a.take)
 	switch {
 	case len(a.known) > 0:

@@ -27,7 +27,7 @@ func (e *Engine) fence(g *group, why error) {
 		e.lostLead(g)
 	}
 	if g == e.meta {
-		return // another replica of the catalog begins when the server is started again
+		return // what the disk has is the leader's state by now: the server goes on with that when it is started again
 	}
 	if mine, ok := g.entry.On(uint64(e.config.Server)); ok {
 		g.damagedID = mine.ID

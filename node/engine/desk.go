@@ -65,12 +65,13 @@ type unreadable struct {
 	seq, ticket uint64
 }
 
-// readAgain reads again what could not be read.
+// readAgain reads again what could not be read, as far as it is still here: consumers of a stream that has moved away wait for
+// it no more.
 func (e *Engine) readAgain() {
 	again := e.unreadable
 	e.unreadable = nil
 	for _, u := range again {
-		if e.groups[u.group.id] == u.group {
+		if e.groups[u.group.id] == u.group && u.group.index != nil {
 			e.fetchFor(u.group, u.seq, u.ticket)
 		}
 	}

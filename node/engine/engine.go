@@ -64,6 +64,7 @@ type Engine struct {
 	metaServers int   // how many servers founded the catalog together; 0: as many as are configured
 	forms       int64 // monotone time before which it is not noted again that the catalog is formed
 	metaDamaged bool  // what the disk holds of the catalog is not usable
+	toldLost    bool  // the operator was told that no server has the catalog
 	asking      bool  // whether the catalog is current is being asked
 	replacing   bool  // another catalog is being taken over, and its groups have not been claimed yet
 	groups      map[wal.GroupID]*group

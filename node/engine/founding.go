@@ -43,7 +43,10 @@ func (e *Engine) foundOrJoin() {
 	if e.desk == nil || !e.clustered() || e.meta.replica != nil || len(e.peers)+1 < e.config.Cluster.Expected {
 		return
 	}
-	with := 1
+	with, first, lost := 1, true, ""
+	if e.lostCatalog() {
+		lost = e.config.ServerName
+	}
 	for _, p := range e.peers {
 		if !p.hello.JetStream {
 			continue
@@ -52,11 +55,33 @@ func (e *Engine) foundOrJoin() {
 		if p.hello.Catalog != 0 || p.hello.Expected > len(e.peers)+1 {
 			return // to be invited, or others are still expected
 		}
-		if p.hello.Name < e.config.ServerName {
-			return
+		if p.hello.Lost {
+			lost = p.hello.Name
 		}
+		first = first && p.hello.Name >= e.config.ServerName
 	}
-	e.found(min(with, e.config.Cluster.Expected))
+	switch {
+	case lost != "":
+		e.tellLost(lost)
+	case first:
+		e.found(min(with, e.config.Cluster.Expected))
+	}
+}
+
+// lostCatalog reports whether this server had a catalog and can not read it: another one would know nothing of its streams,
+// and end them.
+func (e *Engine) lostCatalog() bool {
+	return e.metaDamaged || e.founder == 0 && len(e.recovered) > 0
+}
+
+// tellLost tells the operator once that no catalog is founded.
+func (e *Engine) tellLost(server string) {
+	if e.toldLost {
+		return
+	}
+	e.toldLost = true
+	e.logf(event.Error, fmt.Sprintf("No server has the catalog of streams, and none is founded, as it would end the streams of "+
+		"server %q, which can not read the one that it had: restore the data directory of a server from a copy", server))
 }
 
 // found founds the catalog with this server as its only member, and so many that are to be.
@@ -103,14 +128,12 @@ func (e *Engine) inviteServers() {
 	for _, p := range e.peers {
 		switch {
 		case !p.hello.JetStream:
+		case p.hello.Catalog == 0 && p.hello.Unclaimed > 0 && e.catalog.Server(uint64(p.id)) == nil:
+			e.tellForeign(p) // a server is in the catalog before it gets a stream
 		case p.hello.Catalog == 0:
 			e.invite(p)
 		case p.hello.Catalog != e.founder:
-			if !p.foreign {
-				p.foreign = true
-				e.logf(event.Error, fmt.Sprintf("Server %q belongs to another JetStream cluster; remove its data directory to have it join this one",
-					p.hello.Name))
-			}
+			e.tellForeign(p)
 		default:
 			if known := e.catalog.Server(uint64(p.id)); known != nil && known.Removed {
 				e.tellRemoved(p)
@@ -120,6 +143,15 @@ func (e *Engine) inviteServers() {
 		}
 	}
 	e.form()
+}
+
+// tellForeign tells the operator once that a server has what another catalog has put there.
+func (e *Engine) tellForeign(p *peer) {
+	if !p.foreign {
+		p.foreign = true
+		e.logf(event.Error, fmt.Sprintf("Server %q belongs to another JetStream cluster; remove its data directory to have it join this one",
+			p.hello.Name))
+	}
 }
 
 func serverOf(h *peerwire.Hello) meta.Server {

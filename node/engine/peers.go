@@ -63,8 +63,11 @@ func (e *Engine) Hello() peerwire.Hello {
 		Version: peerwire.Version, ID: e.config.Server, Name: e.config.ServerName, Cluster: c.Name, Address: c.Address,
 		ClientURLs: c.ClientURLs, WebURLs: c.WebURLs, Tags: c.Tags, JetStream: e.config.JetStream.Enabled, Domain: e.config.JetStream.Domain,
 		ReadLease: e.config.JetStream.ReadLease,
-		Catalog:   e.founder, Replica: e.metaReplica, Expected: c.Expected, User: c.User, Password: c.Password,
+		Catalog:   e.founder, Lost: e.lostCatalog(), Replica: e.metaReplica, Expected: c.Expected, User: c.User, Password: c.Password,
 		StoreMax: e.config.JetStream.Limits.ServerMaxStore, MemoryMax: e.config.JetStream.Limits.ServerMaxMemory,
+	}
+	if e.founder == 0 {
+		h.Unclaimed = len(e.recovered)
 	}
 	for _, p := range e.peers {
 		if p.hello.Address != "" {

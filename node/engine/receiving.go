@@ -75,13 +75,21 @@ func (e *Engine) snapshotOffered(g *group, from event.ServerID, m *pb.Message) {
 		}
 		return
 	}
-	if until, spared := e.spared[g.id]; spared && e.now.Mono < until || len(e.receivings) >= ReceivingsMax {
+	if e.isSpared(g) || len(e.receivings) >= ReceivingsMax {
 		return // the leader offers it again
 	}
-	delete(e.spared, g.id)
 	r := &receiving{group: g, replica: g.replica, from: from, offer: m}
 	e.receivings = append(e.receivings, r)
 	e.askManifest(r)
+}
+
+// isSpared reports whether the disk here has just failed to take over a snapshot of the group.
+func (e *Engine) isSpared(g *group) bool {
+	until, spared := e.spared[g.id]
+	if spared && e.now.Mono >= until {
+		delete(e.spared, g.id)
+	}
+	return spared && e.now.Mono < until
 }
 
 func (e *Engine) askManifest(r *receiving) {
@@ -252,7 +260,7 @@ func (e *Engine) failReceiving(r *receiving, err error) {
 		return
 	}
 	e.logf(event.Error, fmt.Sprintf("A snapshot of %s can not be taken over: %v", e.describe(r.group), err))
-	r.damaged = errors.Is(err, snapshot.ErrCorrupt)
+	r.damaged = errors.Is(err, snapshot.ErrCorrupt) && !errors.Is(err, event.ErrHalfInstalled)
 	if !r.damaged {
 		e.spared[r.group.id] = e.now.Mono + retryNanosMax/2 // what fails is the disk here, and every attempt fetches all again
 	}
@@ -310,9 +318,13 @@ func (e *Engine) installed(r *receiving, c *event.Completion) {
 	if g == e.meta {
 		old := e.catalog
 		e.catalog, e.replacing = machine.(*meta.Machine), true
-		e.adopt(g, r, &done)
+		agreed := e.adopt(g, r, &done)
 		e.replacing = false
-		e.catalogReplaced(old)
+		if agreed {
+			e.catalogReplaced(old)
+		} else {
+			e.catalog = old // that the other has no entry of a stream says nothing about the stream
+		}
 	} else {
 		g.stream, g.index = machine.(*stream.Machine), index
 		e.adopt(g, r, &done)

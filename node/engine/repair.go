@@ -20,7 +20,7 @@ import (
 
 // foundIfDamage acts on the failure of a disk operation of a group if it tells of damage.
 func (e *Engine) foundIfDamage(g *group, err error) {
-	if errors.Is(err, wal.ErrCorrupt) && e.groups[g.id] == g && g.replica != nil {
+	if (errors.Is(err, wal.ErrCorrupt) || errors.Is(err, event.ErrHalfInstalled)) && e.groups[g.id] == g && g.replica != nil {
 		e.foundDamage(g, err)
 	}
 }
@@ -41,7 +41,8 @@ func (e *Engine) foundDamage(g *group, err error) {
 // hasOthers reports whether other servers have what this one has of the group.
 func (e *Engine) hasOthers(g *group) bool {
 	if g == e.meta {
-		return len(g.replica.Members()) > 1
+		members := g.replica.Members()
+		return len(members) > 1 || !hasMember(members, g.replica.ID()) // one that still learns who they are
 	}
 	return g.entry != nil && len(g.entry.Replicas) > 1
 }
@@ -69,7 +70,7 @@ func (e *Engine) repair(g *group) {
 		return
 	}
 	leader, ok := g.replica.Member(g.replica.Leader())
-	if !ok || leader.ID == g.replica.ID() || e.peerOf[event.ServerID(leader.Server)] == nil || len(e.receivings) >= ReceivingsMax ||
+	if !ok || leader.ID == g.replica.ID() || e.isSpared(g) || e.peerOf[event.ServerID(leader.Server)] == nil || len(e.receivings) >= ReceivingsMax ||
 		slices.ContainsFunc(e.receivings, func(r *receiving) bool { return r.group == g }) {
 		return
 	}
@@ -106,8 +107,8 @@ func (e *Engine) standsStill(g *group) bool {
 	return g.installing || slices.ContainsFunc(e.receivings, func(r *receiving) bool { return r.group == g && r.held })
 }
 
-// adopt has the replica go on from the state that was installed.
-func (e *Engine) adopt(g *group, r *receiving, done *replica.Installation) {
+// adopt has the replica go on from the state that was installed. It reports false when that contradicts its own.
+func (e *Engine) adopt(g *group, r *receiving, done *replica.Installation) bool {
 	old := g.replica.Machine()
 	switch {
 	case !r.repair || done.Mark.Index != old.Applied():
@@ -116,26 +117,32 @@ func (e *Engine) adopt(g *group, r *receiving, done *replica.Installation) {
 			done.Mark.Index, old.Applied())
 	case done.Machine.Digest() != old.Digest():
 		e.fence(g, fmt.Errorf("its state at entry %d differs from the leader's", done.Mark.Index))
-		return
+		return false
 	default:
 		g.replica.Swap(done)
 		e.appendOnly(wal.Write{Group: g.id, Compact: done.Mark.Index})
 	}
-	if r.repair {
+	if r.repair || g == e.meta && g.ailing != nil { // the catalog has no blocks that may be damaged still
 		g.ailing, g.readFailed = nil, nil
 		e.logf(event.Info, fmt.Sprintf("Data of %s is whole again", e.describe(g)))
 	}
+	return true
 }
 
 // installFailed handles an installation that did not come to its end. One that failed behind the switch leaves neither the
-// old state nor the new one to be used: the replica stops, and another one begins anew.
+// old state nor the new one to be used on the disk, and the blocks of a stream belong to neither: its replica stops, and
+// another one begins anew. The catalog is all in memory, and its log has what it promised: it goes on until what is on the
+// disk is whole.
 func (e *Engine) installFailed(r *receiving, err error) {
-	if errors.Is(err, event.ErrHalfInstalled) {
-		e.receivings = slices.DeleteFunc(e.receivings, func(o *receiving) bool { return o == r })
-		r.group.installing = false
-		e.fence(r.group, err)
-		return
-	}
 	r.installing, r.group.installing = false, false
-	e.failReceiving(r, err)
+	switch {
+	case !errors.Is(err, event.ErrHalfInstalled):
+		e.failReceiving(r, err)
+	case r.group == e.meta:
+		e.foundDamage(r.group, err)
+		e.failReceiving(r, err)
+	default:
+		e.receivings = slices.DeleteFunc(e.receivings, func(o *receiving) bool { return o == r })
+		e.fence(r.group, err)
+	}
 }

@@ -67,8 +67,8 @@ const (
 	// manifest's index. If the process ends between the two, the group is recovered with a checkpoint that is newer than
 	// its log. The index may be below that of the checkpoint that is replaced only when that one, or the log, is damaged.
 	// A failure before the switch leaves everything as it was, the staged parts too. A failure with ErrHalfInstalled
-	// comes after the switch: the group is the new one, but it must not be used before an Install, ordered again with
-	// the same manifest, succeeds.
+	// comes after the switch: the group is the new one, but what the disk has of it must not be used before an Install
+	// succeeds, ordered again with the same manifest, or in a group without blocks with any.
 	Install
 	// Scrub verifies the checksums of one message block, or of the checkpoint: Ticket, Group, Snapshot.Scrub. The
 	// completion fails with an error that wraps ErrCorrupt when something is damaged. It reads one block at most.

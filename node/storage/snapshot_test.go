@@ -301,6 +301,55 @@ func TestFailedInstallLeavesOldOrNew(t *testing.T) {
 	}
 }
 
+// TestAnotherSnapshotFollowsOneInstalledInPart goes on behind an install that failed behind the switch with a snapshot of
+// another index, as a replica whose state is all in memory does.
+func TestAnotherSnapshotFollowsOneInstalledInPart(t *testing.T) {
+	at := func(seed, index uint64) *copyOf {
+		c := newCopy(t, seed)
+		c.seq = index
+		must(t, c.save())
+		return c
+	}
+	for _, next := range []uint64{8, 10, 20} {
+		for _, fault := range []error{vfs.ErrIO, vfs.ErrNoSpace} {
+			halves := 0
+			for call := uint64(1); ; call++ {
+				first, second, to := at(1, 10), at(2, next), at(3, 5)
+				p := first.pin()
+				_, err := to.bring(first, p, false, nil)
+				must(t, err)
+				from := to.fs.Ops() + call
+				to.fs.Inject(memfs.Fault{On: ^memfs.OpKind(0), From: from, To: from, Times: 1, Err: fault})
+				done := to.install(p)
+				if to.fs.Ops() < from {
+					must(t, done.Err)
+					break
+				}
+				to.fs.Heal()
+				if !errors.Is(done.Err, event.ErrHalfInstalled) {
+					continue
+				}
+				halves++
+				p = second.pin()
+				_, err = to.bring(second, p, true, nil)
+				must(t, err)
+				done = to.install(p)
+				must(t, done.Err)
+				to.adopt(done.Installed, second)
+				to.check(done.Installed)
+				to.seq++
+				must(t, to.save())
+				found := to.restart()
+				must(t, found.Damage)
+				to.check(&found)
+			}
+			if halves < 3 {
+				t.Errorf("%v: only %d times half the new state", fault, halves)
+			}
+		}
+	}
+}
+
 // TestOvertakenTransferIsGivenUp lets the log bring what a snapshot was to bring.
 func TestOvertakenTransferIsGivenUp(t *testing.T) {
 	from, to := sender(t), newCopy(t, 2)

@@ -40,6 +40,11 @@ type Hello struct {
 	Domain string `json:"domain,omitempty"`
 	// Catalog identifies the catalog that it holds a replica of, 0 without one: the id of the server that founded it.
 	Catalog ServerID `json:"catalog,string"`
+	// Lost says that it had one and can not read it: none is founded where it is.
+	Lost bool `json:"lost,omitempty"`
+	// Unclaimed is how many streams its disk has without a catalog that says what they are. A catalog that does not know
+	// the server is not theirs.
+	Unclaimed int `json:"unclaimed,omitempty"`
 	// Replica is the Raft id of its replica of the catalog, drawn before it has one.
 	Replica uint64 `json:"replica,string"`
 	// Expected is how many servers it was configured to found a catalog with, itself included.
