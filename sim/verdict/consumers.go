@@ -56,6 +56,7 @@ func consumer(p *plan.Plan, all *workload.Observations, index int) []Finding {
 	o.contents()
 	o.order()
 	o.answered()
+	o.postponed()
 	o.outstanding()
 	o.states()
 	o.complete()
@@ -121,22 +122,22 @@ func (o *observed) answered() {
 		}
 		if d.ack.Kind == workload.Nacked {
 			refused[d.StreamSeq] = true
-		} else if d.ack.Return != history.Never {
+		} else if d.ack.Ends() && d.ack.Return != history.Never {
 			if at, twice := confirmed[d.StreamSeq]; !twice || d.ack.Return < at {
 				confirmed[d.StreamSeq] = d.ack.Return
 			}
 		}
 	}
-	steady := !stepsClock(o.plan) && !o.plan.Drifts() && len(o.spec.BackoffMillis) == 0
+	steady := o.steady()
 	for _, d := range o.deliveries {
 		if at, ok := confirmed[d.StreamSeq]; ok && d.Asked > at {
 			o.fail("consumer-redelivered", d.At, "sequence %d was acknowledged, confirmed at %d, and delivered to a request of %d",
 				d.StreamSeq, at, d.Asked)
 		}
-		earliest := d.Time - world.Epoch + int64(d.Count-1)*o.spec.AckWaitMillis*1_000_000
+		earliest := d.Time - world.Epoch + o.waits(d.Count-1)
 		if steady && !refused[d.StreamSeq] && d.At < earliest {
 			o.fail("consumer-early", d.At, "delivery %d of sequence %d, stored at %d, came before its ack waits of %d ms",
-				d.Count, d.StreamSeq, d.Time-world.Epoch, o.spec.AckWaitMillis)
+				d.Count, d.StreamSeq, d.Time-world.Epoch, o.waits(d.Count-1)/1_000_000)
 		}
 	}
 }
@@ -156,7 +157,7 @@ func (o *observed) outstanding() {
 	answered := map[uint64]int64{}
 	for _, d := range o.deliveries {
 		edges = append(edges, edge{d.At, d.StreamSeq, true})
-		if d.ack != nil && d.ack.Kind != workload.Nacked {
+		if d.ack != nil && d.ack.Ends() {
 			if at, twice := answered[d.StreamSeq]; !twice || d.ack.Call < at {
 				answered[d.StreamSeq] = d.ack.Call
 			}
@@ -191,7 +192,7 @@ func (o *observed) outstanding() {
 func (o *observed) states() {
 	answered := map[uint64]int64{}
 	for _, d := range o.deliveries {
-		if d.ack == nil || d.ack.Kind == workload.Nacked {
+		if d.ack == nil || !d.ack.Ends() {
 			continue
 		}
 		if at, twice := answered[d.StreamSeq]; !twice || d.ack.Call < at {
@@ -241,7 +242,7 @@ func (o *observed) complete() {
 	delivered, answered := map[uint64]bool{}, map[uint64]bool{}
 	for _, d := range o.deliveries {
 		delivered[d.StreamSeq] = true
-		if d.ack != nil && d.ack.Kind != workload.Nacked {
+		if d.ack != nil && d.ack.Ends() {
 			answered[d.StreamSeq] = true
 		}
 	}

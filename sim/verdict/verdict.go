@@ -51,6 +51,7 @@ func Judge(p *plan.Plan, o *workload.Observations) []Finding {
 		if f := counted(p, i, final); f != nil {
 			found = append(found, *f)
 		}
+		found = append(found, limits(p, o, i)...)
 	}
 	found = append(found, Consumers(p, o)...)
 	found = append(found, descriptions(p, o)...)

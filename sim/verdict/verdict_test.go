@@ -61,6 +61,44 @@ func TestEachGuaranteeIsEnforced(t *testing.T) {
 			again(o, 5_000)
 			o.Acks = append(o.Acks, workload.Ack{Delivery: 3, Call: 6_000, Return: history.Never})
 		}},
+		{"redelivered before the delay of its refusal", "consumer-early", func(_ *plan.Plan, o *workload.Observations) {
+			o.Acks[2].Kind, o.Acks[2].WaitNanos = workload.Nacked, 500_000_000
+			d := o.Deliveries[2]
+			d.Asked, d.At, d.Count, d.ConsumerSeq = 4_000, 200_000_000, 2, 4
+			o.Deliveries = append(o.Deliveries, d)
+			o.Acks = append(o.Acks, workload.Ack{Delivery: 3, Call: 200_000_001, Return: history.Never})
+		}},
+		{"redelivered after the delay of its refusal", "", func(_ *plan.Plan, o *workload.Observations) {
+			o.Acks[2].Kind, o.Acks[2].WaitNanos = workload.Nacked, 500_000_000
+			d := o.Deliveries[2]
+			d.Asked, d.At, d.Count, d.ConsumerSeq = 4_000, 600_000_000, 2, 4
+			o.Deliveries = append(o.Deliveries, d)
+			o.Acks = append(o.Acks, workload.Ack{Delivery: 3, Call: 600_000_001, Return: history.Never})
+		}},
+		{"redelivered although more time was asked for", "consumer-early", func(_ *plan.Plan, o *workload.Observations) {
+			o.Acks[2].Kind, o.Acks[2].WaitNanos, o.Acks[2].Call, o.Acks[2].Return = workload.Progressed, 100_000_000, 50_000_000, 50_000_001
+			d := o.Deliveries[2]
+			d.Asked, d.At, d.Count, d.ConsumerSeq = 60_000_000, 120_000_000, 2, 4
+			o.Deliveries = append(o.Deliveries, d)
+			o.Acks = append(o.Acks, workload.Ack{Delivery: 3, Call: 120_000_001, Return: history.Never})
+		}},
+		{"holds more bytes than it may", "over-limit", func(p *plan.Plan, o *workload.Observations) {
+			p.Streams[0].MaxBytes, o.Bytes = 100, []uint64{101}
+		}},
+		{"keeps what is too old", "not-expired", func(p *plan.Plan, o *workload.Observations) {
+			p.Streams[0].MaxAgeMillis, o.Finals[0].At = 1_000, 7_000_000_000
+			for i := range o.Finals[0].Messages {
+				o.Finals[0].Messages[i].Time += world.Epoch
+			}
+		}},
+		{"does not find what is not too old", "expired-early", func(p *plan.Plan, o *workload.Observations) {
+			p.Streams[0].MaxAgeMillis = 1_000_000
+			for i := range o.Finals[0].Messages {
+				o.Finals[0].Messages[i].Time += world.Epoch
+			}
+			o.History.Records = append(o.History.Records, history.Record{
+				ID: 9, Kind: history.GetSeq, Stream: "S", At: 2, Outcome: history.OK, Call: 10_000, Return: 11_000})
+		}},
 		{"more than max_deliver", "consumer-max-deliver", func(p *plan.Plan, o *workload.Observations) {
 			p.Consumers[0].MaxDeliver = 1
 			again(o, 200_000_000).Asked = 1035

@@ -227,7 +227,7 @@ func (l *Workload) readBack(i int, done *bool) {
 // for the second judge, whose search suffers from operations that overlap.
 func (l *Workload) readAll(stream int, state *streamState, done func()) {
 	c := l.admin()
-	final := &Final{First: state.First, Count: state.Messages}
+	final := &Final{At: l.world.Now(), First: state.First, Count: state.Messages}
 	final.Last = state.Last
 	spec := &l.plan.Streams[stream]
 	var reads []func(done func())

@@ -70,19 +70,22 @@ func (c *client) delivered(consumer int, asked int64, m *message) {
 	roll := l.world.Key().Below(1000, "answer", uint64(consumer), meta.streamSeq, meta.count)
 	switch {
 	case l.steady:
-		c.answer(response{index, Acked, reply, "+ACK", true})
+		c.answer(response{delivery: index, kind: Acked, reply: reply, body: "+ACK", confirm: true})
 	case roll < spec.VanishPerMille:
-		return
-	case roll < spec.VanishPerMille+spec.NakPerMille:
-		body := "-NAK"
-		if roll%2 == 0 {
-			body = fmt.Sprintf(`-NAK {"delay":%d}`, (1+roll%20)*20_000_000)
+		if roll%3 == 0 {
+			c.answer(response{delivery: index, kind: Progressed, reply: reply, body: "+WPI", confirm: true, wait: spec.AckWaitMillis * 1_000_000})
 		}
-		c.answer(response{index, Nacked, reply, body, roll%3 == 0})
+	case roll < spec.VanishPerMille+spec.NakPerMille:
+		r := response{delivery: index, kind: Nacked, reply: reply, body: "-NAK", confirm: roll%3 == 0}
+		if roll%2 == 0 {
+			r.wait = int64(1+roll%20) * 20_000_000
+			r.body = fmt.Sprintf(`-NAK {"delay":%d}`, r.wait)
+		}
+		c.answer(r)
 	case roll < spec.VanishPerMille+spec.NakPerMille+spec.TermPerMille:
-		c.answer(response{index, Ended, reply, "+TERM", roll%3 == 0})
+		c.answer(response{delivery: index, kind: Ended, reply: reply, body: "+TERM", confirm: roll%3 == 0})
 	default:
-		c.answer(response{index, Acked, reply, "+ACK", roll%2 == 0})
+		c.answer(response{delivery: index, kind: Acked, reply: reply, body: "+ACK", confirm: roll%2 == 0})
 	}
 }
 
@@ -92,6 +95,7 @@ type response struct {
 	kind        AckKind
 	reply, body string
 	confirm     bool // ask for a confirmation
+	wait        int64
 }
 
 // answer answers a delivery, waiting for the confirmation in the background.
@@ -100,6 +104,7 @@ func (c *client) answer(r response) {
 	at := len(l.Acks)
 	l.Acks = append(l.Acks, Ack{
 		Kind: r.kind, Consumer: l.Deliveries[r.delivery].Consumer, Delivery: r.delivery, Call: l.world.Now(), Return: history.Never,
+		WaitNanos: r.wait,
 	})
 	if !r.confirm {
 		c.out = wire.AppendPub(c.out, &wire.Msg{Subject: []byte(r.reply), Payload: []byte(r.body)})

@@ -230,6 +230,7 @@ func (c *client) getSeq(stream int, seq uint64, done func()) {
 // streamState is the state of a stream in STREAM.INFO.
 type streamState struct {
 	Messages uint64 `json:"messages"`
+	Bytes    uint64 `json:"bytes"`
 	First    uint64 `json:"first_seq"`
 	Last     uint64 `json:"last_seq"`
 	// Down is why there is no state.
@@ -260,6 +261,7 @@ func (c *client) info(stream int, done func(*streamState)) {
 		r.Seq, r.First, r.Messages = answer.State.Last, answer.State.First, answer.State.Messages
 		c.load.Descriptions = append(c.load.Descriptions, Description{stream, answer.Config.Description, r.Call, r.Return})
 		c.load.see(stream, "", r.Seq)
+		c.load.Bytes[stream] = max(c.load.Bytes[stream], answer.State.Bytes)
 		done(&answer.State)
 	})
 }

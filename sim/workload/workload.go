@@ -41,6 +41,8 @@ type Observations struct {
 	Watches []*Watch
 	// Finals are the read-backs of the streams, by the index of the stream; nil when the stream was not available.
 	Finals []*Final
+	// Bytes are the most bytes that the state of a stream ever said, by the index of the stream.
+	Bytes []uint64
 	// Mirrors are the read-backs of the mirrors, by index; nil when one was not available.
 	Mirrors []*MirrorFinal
 	// Rebirths are what became of the plan's rebirths, by index.
@@ -54,6 +56,8 @@ type Observations struct {
 // Final is the read-back of a stream.
 type Final struct {
 	history.Final
+	// At is when the read-back began.
+	At int64
 	// First and Count are the first sequence and the number of messages that its state said.
 	First, Count uint64
 	// Unread are the sequences that were not answered because bytes at rest are damaged.
@@ -95,6 +99,8 @@ const (
 	Acked AckKind = iota
 	Nacked
 	Ended
+	// Progressed asks for more time.
+	Progressed
 )
 
 // Ack is the answer to a delivery.
@@ -105,7 +111,12 @@ type Ack struct {
 	Consumer, Delivery int
 	// Call and Return bound the interval; Return is history.Never without a confirmation.
 	Call, Return int64
+	// WaitNanos is for how long the message must not come again once the answer is recorded; 0 says nothing.
+	WaitNanos int64
 }
+
+// Ends reports whether the answer ends the delivery of the message for good.
+func (a *Ack) Ends() bool { return a.Kind == Acked || a.Kind == Ended }
 
 // Watch is one ordered push consumer on one connection.
 type Watch struct {
@@ -175,7 +186,7 @@ func New(p *plan.Plan, w *world.World, tr *trace.Trace) *Workload {
 		plan: p, world: w, trace: tr, calls: map[uint64]*call{},
 		newest: make([]uint64, len(p.Streams)), newestSubject: map[string]uint64{},
 	}
-	l.Finals = make([]*Final, len(p.Streams))
+	l.Finals, l.Bytes = make([]*Final, len(p.Streams)), make([]uint64, len(p.Streams))
 	l.Mirrors = make([]*MirrorFinal, len(p.Mirrors))
 	for i := range p.Streams {
 		l.replicas = append(l.replicas, max(p.Streams[i].Replicas, 1))
