@@ -125,6 +125,28 @@ func TestLeaseSavesRoundsUntilItEnds(t *testing.T) {
 	}
 }
 
+// TestLeaseCountsFromTheRoundThatWasAnswered has the answers to a round come when the next one has begun, whose own are lost.
+func TestLeaseCountsFromTheRoundThatWasAnswered(t *testing.T) {
+	w, h := newLeaseWorld(t)
+	r := w.lead(h, 1)
+	first, second := 0, 0
+	r.Read(func(bool) { first++ })
+	r.Flush(event.Time{Mono: 1000}, h)
+	early := w.sent
+	w.sent = nil
+	r.Read(func(bool) { second++ })
+	r.Flush(event.Time{Mono: 1600}, h)
+	w.sent = early // what the second round sent is lost
+	w.carry(h)
+	if first != 1 || second != 0 {
+		t.Fatalf("the reads of the two rounds are answered %d and %d times", first, second)
+	}
+	w.lost[1] = true
+	if answered, _ := w.read(h, r, 1750); answered {
+		t.Fatal("the answer to a round of 1000 is taken for a lease from 1600 on")
+	}
+}
+
 // TestLeaseByTheWallClockIsNone plants the fault: the wall clock stands still here while the lease ends.
 func TestLeaseByTheWallClockIsNone(t *testing.T) {
 	w, h := newLeaseWorld(t)
