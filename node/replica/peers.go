@@ -204,9 +204,10 @@ func (r *Replica) send(m *pb.Message, sink Sink) {
 	sink.Send(r, to, m)
 }
 
-// Campaign lets the replica stand for election without waiting for its timer.
+// Campaign lets the replica stand for election without waiting for its timer. With leases one that knows a leader keeps its
+// promise to elect nobody else, itself included, until the timer says so.
 func (r *Replica) Campaign(sink Sink) {
-	if r.broken != nil || r.leader || r.bound() {
+	if r.broken != nil || r.leader || r.bound() || r.config.LeaseNanos > 0 && r.rounds && r.leaderID != 0 {
 		return
 	}
 	r.Wake(sink)
