@@ -379,6 +379,10 @@ func (e *Engine) placed(g *group, entry *meta.Stream) {
 			e.capture(g)
 		}
 	case g.replica == nil && here:
+		if g.damaged != nil && !e.opened {
+			// The catalog may still be an old one here, and a damaged log does not say whose it is: maybe that of this one.
+			g.damagedID = mine.ID
+		}
 		if g.damaged != nil && mine.ID == g.damagedID {
 			return // it waits for another replica
 		}
