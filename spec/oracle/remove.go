@@ -44,7 +44,9 @@ func (s *Stream) Delete(seq uint64) *jsapi.Error {
 		return jsapi.CodeStreamSealed.Err()
 	case s.Config.DenyDelete:
 		return jsapi.CodeStreamMsgDeleteFailed.With("message delete not permitted")
-	case seq > s.Last:
+	case s.Config.Storage == jsapi.FileStorage && seq == 0:
+		return jsapi.CodeStreamMsgDeleteFailed.With("no message found")
+	case s.Config.Storage == jsapi.FileStorage && seq > s.Last:
 		return jsapi.CodeStreamMsgDeleteFailed.With("stream store EOF")
 	case s.at(seq) == nil:
 		return jsapi.CodeSequenceNotFound.With(fmt.Sprint(seq))
