@@ -83,18 +83,15 @@ func (c *Consumer) handOut(now int64, h Handoff) {
 	c.Pending = append(c.Pending, Pending{Seq: h.Seq, First: h.ConsumerSeq, Deliveries: 1, Last: now, Due: c.dueAt(now, 1)})
 }
 
-// Release takes back the latest delivery of a message, which reached nobody.
+// Release takes back the latest delivery of a message, which reached nobody. The deliveries before it may be too many
+// nevertheless: max_deliver may have been lowered since.
 func (c *Consumer) Release(seq, deliveries uint64) {
 	p := c.find(seq)
 	if p == nil || p.Deliveries != deliveries || deliveries == 0 {
 		return
 	}
-	if !matchesAny(c.stream.at(seq).Subject, c.Config.Filters()) {
-		c.finish(seq)
-		return
-	}
 	p.Deliveries--
-	p.Queued, p.Delayed = true, false
+	c.again(seq)
 }
 
 // dueAt is when a message is due again after its nth delivery.
