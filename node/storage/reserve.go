@@ -52,7 +52,10 @@ func (r *reserve) open() {
 // make makes the reserve when there is room for it. It is an attempt: without a reserve everything works but the freeing
 // of a full disk.
 func (r *reserve) make() {
-	if free, err := r.fs.Free(); r.held || r.bytes == 0 || err != nil || free < reserveFreeFactor*r.bytes {
+	if r.held || r.bytes == 0 {
+		return
+	}
+	if free, err := r.fs.Free(); err != nil || free < reserveFreeFactor*r.bytes {
 		return
 	}
 	file, err := r.fs.Create(r.path)
