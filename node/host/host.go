@@ -113,8 +113,8 @@ func New(options Options) (*Host, error) {
 	}
 	if h.node.Storage() != nil {
 		h.log.idle, h.log.chore = h.prepareLog, h.syncLog
+		h.vigil.start()
 	}
-	h.vigil.start()
 	h.log.start()
 	h.store.start()
 	h.log.wake()
@@ -316,7 +316,9 @@ func (h *Host) Shutdown() error {
 	}
 	h.links.stop()
 	h.timer.Stop()
-	h.vigil.stop()
+	if h.node.Storage() != nil {
+		h.vigil.stop()
+	}
 	h.store.stop() // first: the end of a checkpoint leaves a mark in the log
 	h.log.stop()
 	if s := h.node.Storage(); s != nil {
