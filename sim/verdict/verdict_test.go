@@ -45,6 +45,12 @@ func TestEachGuaranteeIsEnforced(t *testing.T) {
 		o.Deliveries = append(o.Deliveries, d)
 		return &o.Deliveries[len(o.Deliveries)-1]
 	}
+	third := func(o *workload.Observations, asked, at int64) {
+		d := o.Deliveries[2]
+		d.Asked, d.At, d.Count, d.ConsumerSeq = asked, at, 2, 4
+		o.Deliveries = append(o.Deliveries, d)
+		o.Acks = append(o.Acks, workload.Ack{Delivery: 3, Call: at + 1, Return: history.Never})
+	}
 	for _, c := range []struct {
 		name, want string
 		spoil      func(*plan.Plan, *workload.Observations)
@@ -63,24 +69,15 @@ func TestEachGuaranteeIsEnforced(t *testing.T) {
 		}},
 		{"redelivered before the delay of its refusal", "consumer-early", func(_ *plan.Plan, o *workload.Observations) {
 			o.Acks[2].Kind, o.Acks[2].WaitNanos = workload.Nacked, 500_000_000
-			d := o.Deliveries[2]
-			d.Asked, d.At, d.Count, d.ConsumerSeq = 4_000, 200_000_000, 2, 4
-			o.Deliveries = append(o.Deliveries, d)
-			o.Acks = append(o.Acks, workload.Ack{Delivery: 3, Call: 200_000_001, Return: history.Never})
+			third(o, 4_000, 200_000_000)
 		}},
 		{"redelivered after the delay of its refusal", "", func(_ *plan.Plan, o *workload.Observations) {
 			o.Acks[2].Kind, o.Acks[2].WaitNanos = workload.Nacked, 500_000_000
-			d := o.Deliveries[2]
-			d.Asked, d.At, d.Count, d.ConsumerSeq = 4_000, 600_000_000, 2, 4
-			o.Deliveries = append(o.Deliveries, d)
-			o.Acks = append(o.Acks, workload.Ack{Delivery: 3, Call: 600_000_001, Return: history.Never})
+			third(o, 4_000, 600_000_000)
 		}},
 		{"redelivered although more time was asked for", "consumer-early", func(_ *plan.Plan, o *workload.Observations) {
 			o.Acks[2].Kind, o.Acks[2].WaitNanos, o.Acks[2].Call, o.Acks[2].Return = workload.Progressed, 100_000_000, 50_000_000, 50_000_001
-			d := o.Deliveries[2]
-			d.Asked, d.At, d.Count, d.ConsumerSeq = 60_000_000, 120_000_000, 2, 4
-			o.Deliveries = append(o.Deliveries, d)
-			o.Acks = append(o.Acks, workload.Ack{Delivery: 3, Call: 120_000_001, Return: history.Never})
+			third(o, 60_000_000, 120_000_000)
 		}},
 		{"holds more bytes than it may", "over-limit", func(p *plan.Plan, o *workload.Observations) {
 			p.Streams[0].MaxBytes, o.Bytes = 100, []uint64{101}
