@@ -7,7 +7,8 @@
 #   make check                                           vet, staticcheck and the architecture test alone
 #   make sim [NODES=3] [SEEDS=500] [FROM=0]              simulate seeds
 #   make torture [DURATION=10m] [NODES=3] [ARGS="--seed 1"]  break a real cluster under load and judge it
-#   make crash [WORKLOADS=1000]                         crash the storage at every disk call of generated workloads
+#   make crash [WORKLOADS=1000]                         crash the storage at every disk call of generated workloads;
+#                                                        reports every 20 workloads, takes a quarter of an hour
 #   make bench [ARGS="--quick"]                          measure beside the reference server
 #   make fuzz [FUZZTIME=60s]                             fuzz every parser and decoder in turn
 

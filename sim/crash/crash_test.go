@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"fmt"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -25,18 +26,28 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
+// batch is how many workloads a part of the long run has: with -v each part reports when it is through.
+const batch = 20
+
 // TestCrashesAndDamageBreakNoPromise runs a few workloads; CRASH_WORKLOADS=1000 and CRASH_FROM ask for others.
 func TestCrashesAndDamageBreakNoPromise(t *testing.T) {
-	r, err := Run(Options{Workloads: int(number(t, "CRASH_WORKLOADS", 4)), From: number(t, "CRASH_FROM", 0), FailuresMax: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d workloads, %d calls, %d images, %d recovered disks", r.Workloads, r.Calls, r.Images, r.States)
-	for _, f := range r.Failures {
-		t.Error(f)
-	}
-	if r.States < 1000 {
-		t.Errorf("only %d states", r.States)
+	from, workloads := number(t, "CRASH_FROM", 0), number(t, "CRASH_WORKLOADS", 4)
+	for first := from; first < from+workloads; first += batch {
+		last := min(first+batch, from+workloads) - 1
+		t.Run(fmt.Sprintf("%d-%d", first, last), func(t *testing.T) {
+			t.Parallel()
+			r, err := Run(Options{Workloads: int(last - first + 1), From: first, FailuresMax: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d workloads, %d calls, %d images, %d recovered disks", r.Workloads, r.Calls, r.Images, r.States)
+			for _, f := range r.Failures {
+				t.Error(f)
+			}
+			if r.States < 100*r.Workloads {
+				t.Errorf("only %d states", r.States)
+			}
+		})
 	}
 }
 
