@@ -93,6 +93,23 @@ func TestDamagedCatalogIsMendedFromOthers(t *testing.T) {
 	}
 }
 
+// damageGroup damages the files of a group.
+func damageGroup(t *testing.T, r *rig, under string) {
+	t.Helper()
+	damaged := 0
+	for _, name := range r.disk.Files("data") {
+		if strings.Contains(name, under) {
+			damaged++
+			if err := r.disk.Damage(name, memfs.RotBit, 300); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if damaged == 0 {
+		t.Fatalf("there is no checkpoint under %s: %v", under, r.disk.Files("data"))
+	}
+}
+
 func damageCatalog(t *testing.T, victim int) {
 	c := newClusterOf(t, 3, func(config *engine.Config) { config.JetStream.CheckpointBytes = 1 << 10 })
 	create := func(name string) {
@@ -107,18 +124,7 @@ func damageCatalog(t *testing.T, victim int) {
 	}
 	c.run(300)
 	r := c.rigs[victim]
-	damaged := 0
-	for _, name := range r.disk.Files("data") {
-		if strings.Contains(name, "groups/1/") {
-			damaged++
-			if err := r.disk.Damage(name, memfs.RotBit, 300); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if damaged == 0 {
-		t.Fatalf("the catalog has no checkpoint: %v", r.disk.Files("data"))
-	}
+	damageGroup(t, r, "groups/1/")
 	var lines []string
 	r.logged = func(line event.LogLine) { lines = append(lines, line.Text) }
 	c.run(2000)

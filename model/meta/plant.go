@@ -9,6 +9,10 @@ type Plant struct {
 // Plant switches deliberate faults on.
 func (m *Machine) Plant(p Plant) { m.plant = p }
 
+// Spoil makes the state another one than that which the log leads to, as memory that fails may. It is for the simulator and for
+// tests.
+func (m *Machine) Spoil() { m.sum++ }
+
 // takeBack is the planted fault: the next stream gets the numbers of the one that was deleted.
 func (m *Machine) takeBack(s *Stream) {
 	n := uint64(len(s.Replicas))

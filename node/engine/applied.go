@@ -21,6 +21,7 @@ func (e *Engine) Applied(r *replica.Replica, batch *replica.Batch, effects *effe
 	if g.id == metaGroup {
 		e.catalogApplied(effects)
 		e.resolve(g, batch, effects)
+		e.noteDigest(g)
 		if r.Serving() {
 			e.served(g)
 		}

@@ -224,6 +224,8 @@ func (e *Engine) showCluster() *monitor.Cluster {
 	m.Pending, m.Behind = e.meta.lag(), e.behind(e.meta)
 	if m.Behind == "" && e.meta.readFailed != nil {
 		m.Behind = e.meta.readFailed.Error()
+	} else if m.Behind == "" && e.undecided != nil {
+		m.Behind = e.undecided.Error()
 	}
 	m.UnsavedBytes = uint64(e.meta.replica.UnsavedBytes())
 	return shown

@@ -6,6 +6,7 @@ import (
 
 	"weir/node/event"
 	"weir/node/replica"
+	"weir/spec/assert"
 )
 
 // A replica whose log, checkpoint or state turns out to be wrong may have forgotten what it promised to its group: it
@@ -14,6 +15,7 @@ import (
 
 // fence stops this server's replica of a group, says why, and asks for another one in its place.
 func (e *Engine) fence(g *group, why error) {
+	assert.True(g != e.meta, "the catalog is mended, or rejoined: nobody else gives it another replica")
 	if g.damaged != nil {
 		return
 	}
@@ -25,9 +27,6 @@ func (e *Engine) fence(g *group, why error) {
 		}
 		g.replica.Fail(why)
 		e.lostLead(g)
-	}
-	if g == e.meta {
-		return // what the disk has is the leader's state by now: the server goes on with that when it is started again
 	}
 	if mine, ok := g.entry.On(uint64(e.config.Server)); ok {
 		g.damagedID = mine.ID

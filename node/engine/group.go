@@ -66,6 +66,7 @@ type group struct {
 	opened        *bool  // Engine.opened, for the streams of a cluster
 	reconciling   bool   // what the catalog wants is being read
 	ailing        error  // why what it has on the disk is not whole, while it is mended
+	dispute       dispute
 	ledSince      int64  // monotone time from which on this server leads it
 	born          uint64 // the tick at which the group was created here, while this server is to lead it; 0 otherwise
 	replacing     int64  // until when the catalog is not asked again for another replica

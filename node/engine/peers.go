@@ -28,6 +28,8 @@ type peer struct {
 	foreign bool
 	// toldRemoved says that the server was told that the catalog has removed it.
 	toldRemoved bool
+	// digests are those of the catalog there.
+	digests digestRing
 }
 
 // peering is what the engine knows about the other servers.
@@ -49,8 +51,10 @@ type peering struct {
 	held    []heldReply
 	// leaderFound, when it is not nil, is told of a group whose leader is known now.
 	leaderFound func(wal.GroupID)
-	ailing      []*group // replicas with damaged data, to be mended
-	fenced      []*group // replicas that are stopped and wait for another in their place
+	ailing      []*group   // replicas with damaged data, to be mended
+	fenced      []*group   // replicas that are stopped and wait for another in their place
+	digests     digestRing // of the catalog here
+	undecided   error      // how the catalogs of the servers differ, when no majority says which is right
 	// heardOf is when something came last from servers without a session; removed says that the catalog has this one no more.
 	heardOf map[event.ServerID]int64
 	removed bool
@@ -231,7 +235,7 @@ func (e *Engine) take(p *peer, f *peerwire.Frame) error {
 	case peerwire.SnapGet, peerwire.SnapPart, peerwire.SnapEnd:
 		return e.transferFrame(p, f)
 	case peerwire.Digest:
-		e.compareDigest(f)
+		e.compareDigest(p, f)
 	default:
 		return fmt.Errorf("%w: kind %d does not belong here", peerwire.ErrMalformed, f.Kind)
 	}

@@ -31,8 +31,16 @@ func (e *Engine) foundDamage(g *group, err error) {
 		e.logf(event.Error, fmt.Sprintf("Data of %s is damaged on the disk: %v", e.describe(g), err))
 	}
 	g.readFailed = err
-	if g.ailing == nil && e.clustered() && e.hasOthers(g) {
-		g.ailing = err
+	if e.clustered() && e.hasOthers(g) {
+		e.ail(g, err)
+	}
+}
+
+// ail has what this server has of a group fetched from the leader.
+func (e *Engine) ail(g *group, why error) {
+	g.readFailed = why
+	if g.ailing == nil {
+		g.ailing = why
 		e.ailing = append(e.ailing, g)
 		e.repairs()
 	}
@@ -67,6 +75,12 @@ func (e *Engine) repairs() {
 func (e *Engine) repair(g *group) {
 	if g.leads() {
 		e.handOver(g, g.replica.Members())
+		return
+	}
+	if g.dispute == disputed {
+		if !e.isSpared(g) {
+			e.disputes() // who was asked may not have come as far, or is gone
+		}
 		return
 	}
 	leader, ok := g.replica.Member(g.replica.Leader())
@@ -107,7 +121,8 @@ func (e *Engine) standsStill(g *group) bool {
 	return g.installing || slices.ContainsFunc(e.receivings, func(r *receiving) bool { return r.group == g && r.held })
 }
 
-// adopt has the replica go on from the state that was installed. It reports false when that contradicts its own.
+// adopt has the replica go on from the state that was installed. It reports false when that contradicts its own: a stream's
+// replica is stopped then, the catalog keeps its own until others have said that it is wrong.
 func (e *Engine) adopt(g *group, r *receiving, done *replica.Installation) bool {
 	old := g.replica.Machine()
 	switch {
@@ -115,12 +130,18 @@ func (e *Engine) adopt(g *group, r *receiving, done *replica.Installation) bool 
 		taken := g.replica.Install(done, e)
 		assert.True(taken || g.replica.Broken() != nil, "a snapshot that was installed is newer than the state",
 			done.Mark.Index, old.Applied())
-	case done.Machine.Digest() != old.Digest():
-		e.fence(g, fmt.Errorf("its state at entry %d differs from the leader's", done.Mark.Index))
-		return false
-	default:
+	case done.Machine.Digest() == old.Digest() || g.dispute == outvoted:
 		g.replica.Swap(done)
 		e.appendOnly(wal.Write{Group: g.id, Compact: done.Mark.Index})
+	case g == e.meta:
+		e.disputes()
+		return false
+	default:
+		e.fence(g, fmt.Errorf("its state at entry %d differs from the leader's", done.Mark.Index))
+		return false
+	}
+	if g == e.meta {
+		g.dispute, e.digests = noDispute, digestRing{} // those of the state before
 	}
 	if r.repair || g == e.meta && g.ailing != nil { // the catalog has no blocks that may be damaged still
 		g.ailing, g.readFailed = nil, nil

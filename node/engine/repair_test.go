@@ -90,8 +90,11 @@ func TestCatalogThatContradictsEndsNoStream(t *testing.T) {
 			if drops > 0 || e.groups[groupID(meta.FirstGroup)] == nil || e.catalog.Stream(globalAccount, "S") == nil {
 				t.Errorf("the stream is gone, %d groups are dropped", drops)
 			}
-			if (own.Broken() == nil) != agrees || e.meta.replica != own {
+			if own.Broken() != nil || e.meta.replica != own {
 				t.Errorf("broken: %v", own.Broken())
+			}
+			if (e.meta.readFailed == nil) != agrees {
+				t.Errorf("what is reported is %v", e.meta.readFailed)
 			}
 		})
 	}

@@ -43,7 +43,8 @@ func (e *Engine) flushSaves(out *event.Outputs) {
 		g := e.due[n]
 		n++
 		g.saveDue = false
-		if e.groups[g.id] != g || g.replica == nil || g.saving || g.installing || g.damaged != nil || g.replica.UnsavedBytes() == 0 && !g.moved {
+		if e.groups[g.id] != g || g.replica == nil || g.saving || g.installing || g.damaged != nil || g.dispute != noDispute ||
+			g.replica.UnsavedBytes() == 0 && !g.moved {
 			continue
 		}
 		g.saving, g.moved, g.firstUnsaved = true, false, 0

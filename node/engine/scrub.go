@@ -52,6 +52,9 @@ func (e *Engine) scrubNext() {
 			// After its blocks the group's checkpoint, then the next group.
 			e.scrubGroup, e.scrubAfter = g.id+1, 0
 		}
+		if g == e.meta {
+			e.compareCatalog() // what is in memory may not be what it was either
+		}
 		ticket := e.ticket()
 		e.scrubs[ticket] = g
 		e.transferOp = append(e.transferOp, event.Op{

@@ -104,6 +104,7 @@ func Generate(seed uint64, options Options) *Plan {
 			p.leadDecayed()
 		}
 		p.bare()
+		p.spoil()
 	}
 	p.mirrors()
 	return p

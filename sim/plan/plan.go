@@ -275,6 +275,8 @@ const (
 	// FaultLie lets the disk report syncs as done that it does not carry out, and ends with a power loss by the strategy named
 	// in Disk. What is lost is no more than the others can make good for; else the disk turns out to have told the truth.
 	FaultLie = "lie"
+	// FaultMemory makes the catalog in the memory of a server another one than its log leads to.
+	FaultMemory = "memory"
 	// FaultLeave ends a server for good, FaultJoin starts a spare machine.
 	FaultLeave = "leave"
 	FaultJoin  = "join"

@@ -2,6 +2,8 @@ package world
 
 import (
 	"weir/disk/wal"
+	"weir/model/meta"
+	"weir/node/replica"
 	"weir/sim/trace"
 )
 
@@ -34,10 +36,29 @@ func (w *World) observe(m *machine, at applied, digest func() uint64) {
 	now := digest()
 	w.trace.Add(trace.Digest, uint64(at.group), now, nil)
 	before, known := w.digests.seen[at]
+	if m.spoiled && at.group == catalogGroup {
+		if !known || before != now {
+			return // it is wrong, as the plan says, until it has been mended
+		}
+		m.spoiled = false
+	}
 	if known && before != now {
 		w.violate("digest", "group %d at index %d has the digest %016x in incarnation %d of node %d, it had %016x",
 			at.group, at.index, now, m.gen, m.index, before)
 	}
 	w.digests.seen[at] = now
 	w.lookBehind(m, at)
+}
+
+// spoil makes the catalog in the memory of the machine a wrong one.
+func (m *machine) spoil() {
+	if m.node == nil {
+		return
+	}
+	m.node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
+		if catalog, ok := r.Machine().(*meta.Machine); ok && group == catalogGroup {
+			catalog.Spoil()
+			m.spoiled = true
+		}
+	})
 }

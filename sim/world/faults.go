@@ -93,6 +93,8 @@ func (m *machine) beginFault(i int) bool {
 		m.active = append(m.active, i)
 		m.applyDiskFaults()
 		return true
+	case plan.FaultMemory:
+		m.spoil()
 	case plan.FaultJoin:
 		if m.absent {
 			m.absent = false

@@ -63,6 +63,7 @@ type machine struct {
 	unread  int  // starts in a row that ended as the disk did not read something
 	failed  bool // a disk error may have stopped the node; it is restarted when the error has gone
 	boots   int
+	spoiled bool // its catalog is not what its log leads to
 }
 
 // written is what a connection has handed to the kernel since the last step.
@@ -105,6 +106,7 @@ func (m *machine) serverID() peerwire.ServerID {
 func (m *machine) boot(again uint64) {
 	w := m.w
 	m.gen++
+	m.spoiled = false
 	m.boots++
 	m.bootAt, m.wakeAt = w.now, 0
 	m.workers = [2]worker{}
