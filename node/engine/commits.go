@@ -24,7 +24,12 @@ type heldCommit struct {
 }
 
 // committing is the messages that wait, in the order in which they leave.
-type committing struct{ heldCommits []heldCommit }
+type committing struct {
+	heldCommits []heldCommit
+	// commitsAt is when the timer for them fires, 0 without one. It is left alone when what waited leaves with entries: in
+	// a busy group that is nearly always so, and a timer of their own for all that wait would step the engine once for each.
+	commitsAt int64
+}
 
 // holdCommit reports whether the message waits. One that carries entries, or asks what a follower has, takes the place of
 // what waits for the same follower.
@@ -49,10 +54,16 @@ func (e *Engine) holdCommit(r *replica.Replica, to replica.Member, m *pb.Message
 		return false
 	}
 	e.heldCommits = append(e.heldCommits, heldCommit{group: g, to: to, m: m, at: e.now.Mono + commitNanos})
-	if len(e.heldCommits) == 1 {
-		e.timers.push(timer{at: e.now.Mono + commitNanos, kind: commitTimer})
-	}
+	e.awaitCommits()
 	return true
+}
+
+// awaitCommits has a timer set for the message that leaves first.
+func (e *Engine) awaitCommits() {
+	if e.commitsAt == 0 && len(e.heldCommits) > 0 {
+		e.commitsAt = e.heldCommits[0].at
+		e.timers.push(timer{at: e.commitsAt, kind: commitTimer})
+	}
 }
 
 // heldCommitsMax bounds the messages that wait, so that it is quick to look for one.
@@ -60,6 +71,7 @@ const heldCommitsMax = 64
 
 // releaseCommits sends what has waited long enough.
 func (e *Engine) releaseCommits() {
+	e.commitsAt = 0
 	due := 0
 	for due < len(e.heldCommits) && e.heldCommits[due].at <= e.now.Mono {
 		due++
@@ -71,7 +83,5 @@ func (e *Engine) releaseCommits() {
 		}
 	}
 	e.heldCommits = slices.Delete(e.heldCommits, 0, due)
-	if len(e.heldCommits) > 0 {
-		e.timers.push(timer{at: e.heldCommits[0].at, kind: commitTimer})
-	}
+	e.awaitCommits()
 }

@@ -55,7 +55,8 @@ type mirror struct {
 	seen uint64
 	// stopped says that nothing can be copied until something about the mirror changes.
 	stopped bool
-	alarm   int64 // monotone time of the timer that counts; 0: none
+	alarm   int64 // monotone time at which something is to be done; 0: never
+	armed   int64 // when the timer for that fires, which may be earlier; 0: there is none
 	tries   int   // questions in vain, one after the other
 
 	// What is shown: why nothing is copied, how many messages there were behind the newest copy, and when the other stream
@@ -131,9 +132,14 @@ func (e *Engine) copyOn(m *mirror) {
 	e.sendFrame(to, q.frame())
 }
 
+// setCopyAlarm sets the alarm anew. A timer that fires before it is left where it is: a mirror that copies much asks
+// thousands of questions in the life of one.
 func (e *Engine) setCopyAlarm(m *mirror, nanos int64) {
 	m.alarm = e.now.Mono + nanos
-	e.timers.push(timer{at: m.alarm, kind: copyTimer, owner: uint64(m.group.id)})
+	if m.armed == 0 || m.armed > m.alarm {
+		m.armed = m.alarm
+		e.timers.push(timer{at: m.armed, kind: copyTimer, owner: uint64(m.group.id)})
+	}
 }
 
 // retryCopy asks again later.
@@ -152,7 +158,14 @@ func (e *Engine) copyTimerFired(t timer) {
 		return
 	}
 	g := e.groups[wal.GroupID(t.owner)]
-	if g == nil || g.mirror == nil || g.mirror.alarm != t.at {
+	if g == nil || g.mirror == nil || g.mirror.armed != t.at {
+		return
+	}
+	g.mirror.armed = 0
+	if alarm := g.mirror.alarm; alarm == 0 || alarm > e.now.Mono {
+		if alarm != 0 {
+			e.setCopyAlarm(g.mirror, alarm-e.now.Mono)
+		}
 		return
 	}
 	g.mirror.alarm = 0

@@ -61,6 +61,7 @@ func (l *links) tell() {
 // run brings the frames of a session to the engine until it ends.
 func (l *links) run(s *session) {
 	h := l.host
+	in := make([]event.Input, 1)
 	err := s.conn.Run(func(frames []byte) {
 		h.mu.Lock()
 		if l.sessions[s.hello.ID] != s || h.ended {
@@ -71,7 +72,8 @@ func (l *links) run(s *session) {
 			h.mu.Unlock()
 			return
 		}
-		l.step(InlinePeerBytesMax, event.Input{Kind: event.FromPeer, Peer: s.hello.ID, Frames: frames})
+		in[0] = event.Input{Kind: event.FromPeer, Peer: s.hello.ID, Frames: frames}
+		l.step(InlinePeerBytesMax, in...)
 	})
 	h.options.Log.Info(fmt.Sprintf("%s - Router connection closed: %s - Remote: %s", s.name(), why(err), s.hello.Name))
 	h.mu.Lock()

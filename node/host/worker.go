@@ -30,22 +30,33 @@ type worker struct {
 
 	mu      sync.Mutex
 	queue   []event.Op
-	bytes   int  // of the appends in queue
-	held    int  // bytes of blocks that are not written yet
-	busy    bool // somebody carries out operations
-	ordered bool // the chore is to be done
+	taken   []event.Op // what is being carried out; its memory is that of the next queue but one
+	spare   []event.Op // of the next queue
+	bytes   int        // of the appends in queue
+	held    int        // bytes of blocks that are not written yet
+	busy    bool       // somebody carries out operations
+	ordered bool       // the chore is to be done
 	stopped bool
 	wakeup  chan struct{}
 	room    *sync.Cond  // held has become less
 	rest    *time.Timer // until it is time for idle
+	resting bool        // rest runs
+	endedAt time.Time   // when operations ended last
 	done    sync.WaitGroup
+
+	// Memory of whoever carries out operations.
+	completions []event.Completion
+	inputs      []event.Input
 }
+
+// KeptMax is how many elements the memory that a worker keeps for the next batch has room for at most.
+const KeptMax = 256
 
 func (w *worker) init(h *Host) {
 	w.host = h
 	w.wakeup = make(chan struct{}, 1)
 	w.room = sync.NewCond(&w.mu)
-	w.rest = time.NewTimer(IdleAfter)
+	w.rest, w.resting = time.NewTimer(IdleAfter), true
 }
 
 func (w *worker) start() {
@@ -150,9 +161,9 @@ func (w *worker) waits() bool {
 
 // begin takes the queue; the caller holds mu and calls end when it has carried it out.
 func (w *worker) begin() []event.Op {
-	batch := w.queue
-	w.queue, w.bytes, w.busy = nil, 0, true
-	return batch
+	w.taken = w.queue
+	w.queue, w.spare, w.bytes, w.busy = w.spare, nil, 0, true
+	return w.taken
 }
 
 // order has the chore done as soon as nobody carries out operations.
@@ -166,10 +177,22 @@ func (w *worker) order() {
 	}
 }
 
-// end lets the next one begin and lets the rest begin anew.
+// end lets the next one begin and lets the rest begin anew. The timer is left alone while it runs: it finds out itself that
+// it came too early, which costs less than to set it with every append.
 func (w *worker) end() {
+	w.mu.Lock()
+	w.endedAt = time.Now()
+	begins := !w.resting
+	w.resting = true
+	if w.taken != nil && cap(w.taken) <= KeptMax {
+		w.spare = w.taken[:0]
+	}
+	w.taken = nil
+	w.mu.Unlock()
 	w.release()
-	w.rest.Reset(IdleAfter)
+	if begins {
+		w.rest.Reset(IdleAfter)
+	}
 }
 
 // release lets the next one begin, after the chore if that is ordered, and leaves to the worker what has come meanwhile.
@@ -236,7 +259,14 @@ const asideMin = 2
 // that ends.
 func (w *worker) useRest() {
 	w.mu.Lock()
+	w.resting = false
 	if w.idle == nil || w.busy || len(w.queue) > 0 {
+		w.mu.Unlock()
+		return
+	}
+	if early := IdleAfter - time.Since(w.endedAt); early > 0 {
+		w.rest.Reset(early)
+		w.resting = true
 		w.mu.Unlock()
 		return
 	}
@@ -245,7 +275,10 @@ func (w *worker) useRest() {
 	more := w.idle()
 	w.release()
 	if more {
+		w.mu.Lock()
 		w.rest.Reset(IdleAfter / 10)
+		w.resting = true
+		w.mu.Unlock()
 	}
 }
 
@@ -260,28 +293,32 @@ func (w *worker) carryOut(batch []event.Op) (left touched) {
 		h.vigil.use()
 		h.store.waitForRoom()
 	}
-	var completions []event.Completion
 	for len(batch) > 0 {
 		n := turn(batch)
-		completions = h.node.Storage().Do(batch[:n], completions[:0])
+		completions := h.node.Storage().Do(batch[:n], w.completions[:0])
 		w.wrote(batch[:n])
 		clear(batch[:n])
 		batch = batch[n:]
 		if len(completions) == 0 {
 			continue
 		}
-		inputs := make([]event.Input, len(completions))
+		inputs := w.inputs[:0]
 		for i := range completions {
-			inputs[i] = event.Input{Kind: event.Done, Done: completions[i]}
+			inputs = append(inputs, event.Input{Kind: event.Done, Done: completions[i]})
 		}
-		clear(completions)
 		h.mu.Lock()
 		if w == &h.log && len(batch) == 0 {
-			return h.advance(inputs...)
+			left = h.advance(inputs...)
+		} else {
+			h.stepLocked(0, inputs...)
 		}
-		h.stepLocked(0, inputs...)
+		clear(completions)
+		clear(inputs)
+		if cap(completions) <= KeptMax && cap(inputs) <= KeptMax {
+			w.completions, w.inputs = completions, inputs
+		}
 	}
-	return nil
+	return left
 }
 
 // turn is how many operations of a batch are carried out before the node is told.

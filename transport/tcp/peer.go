@@ -74,6 +74,8 @@ type PeerConn struct {
 	joined []byte   // the writer's
 	direct direct   // the writer's; closed with TLS
 
+	awaitedAt time.Time // the reader's: when it last set the time until which something has to come
+
 	framesIn, framesOut, bytesIn, bytesOut, lastNanos atomic.Int64 // as in PeerTraffic
 }
 
@@ -220,11 +222,18 @@ func (p *PeerConn) Run(take func(frames []byte)) error {
 	}
 }
 
+// awaitMore sets the time until which something has to come. It is set anew when a sixteenth of it has passed only, which
+// is added to it: to set it with every read would cost more than the look at the clock.
 func (p *PeerConn) awaitMore() error {
 	if p.options.Silence == 0 {
 		return nil
 	}
-	return p.sock.SetReadDeadline(time.Now().Add(p.options.Silence))
+	now, slack := time.Now(), p.options.Silence/16
+	if now.Sub(p.awaitedAt) < slack {
+		return nil
+	}
+	p.awaitedAt = now
+	return p.sock.SetReadDeadline(now.Add(p.options.Silence + slack))
 }
 
 // wholeFrames returns how many bytes of data are whole, undamaged frames, and how many frames. An error is about what
