@@ -153,7 +153,7 @@ func (e *Engine) behind(g *group) string {
 	case g.replica.IsLeader() && g.replica.Serving():
 		return ""
 	case e.leaderOf(g.id) == 0:
-		return "group leader unknown"
+		return e.leaderless(g)
 	}
 	if lag := g.lag(); lag > lagMax {
 		return fmt.Sprintf("%d entries behind the leader", lag)
@@ -221,7 +221,7 @@ func (e *Engine) showCluster() *monitor.Cluster {
 		}
 	}
 	m.Quorum = m.Size/2 + 1
-	m.Pending, m.Behind = e.meta.lag(), e.behind(e.meta)
+	m.Pending, m.Behind, m.Unsaved = e.meta.lag(), e.behind(e.meta), unsaved(e.meta)
 	if m.Behind == "" && e.meta.readFailed != nil {
 		m.Behind = e.meta.readFailed.Error()
 	} else if m.Behind == "" && e.undecided != nil {

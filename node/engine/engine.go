@@ -113,7 +113,7 @@ func New(config Config, recovered []event.Group, now event.Time, out *event.Outp
 		reading:       reading{fetches: map[event.Ticket]fetching{}},
 		checkpointing: checkpointing{saves: map[event.Ticket]saving{}},
 		watching:      watching{watches: map[watchKey]*route.Watch{}, watchers: map[uint64]watchKey{}},
-		scrubbing:     scrubbing{scrubs: map[event.Ticket]*group{}},
+		scrubbing:     scrubbing{scrubs: map[event.Ticket]scrubOf{}},
 		transfers: transfers{
 			partReads: map[event.Ticket]partRead{}, pins: map[event.Ticket]*sending{}, stagings: map[event.Ticket]staging{},
 			spared: map[wal.GroupID]int64{},

@@ -44,6 +44,7 @@ type group struct {
 	lastActive   int64 // monotone time at which it last applied something
 	saveFailed   error // why the last checkpoint failed
 	readFailed   error // why a stored message could not be read
+	foundBad     bool  // the search for damage has found some since it began with the group
 	rewriting    bool  // blocks are being copied
 	rewriteDue   bool  // in Engine.copies
 	unwritten    int   // bytes of index that no Keep has handed out

@@ -14,8 +14,14 @@ const scrubNanos = int64(5e9)
 type scrubbing struct {
 	scrubGroup wal.GroupID      // whose blocks are next
 	scrubAfter msgstore.BlockID // the block that was verified last
-	scrubs     map[event.Ticket]*group
+	scrubs     map[event.Ticket]scrubOf
 	suspect    *group // it is verified without pauses, because somebody says that it is damaged
+}
+
+// scrubOf is a verification under way.
+type scrubOf struct {
+	group *group
+	last  bool // it is of the checkpoint, behind all blocks
 }
 
 // armScrub sets the timer of the next block.
@@ -41,6 +47,9 @@ func (e *Engine) suspectDamage(g *group) {
 
 func (e *Engine) scrubNext() {
 	if g := e.nextToScrub(); g != nil && len(e.scrubs) == 0 {
+		if e.scrubAfter == 0 {
+			g.foundBad = false
+		}
 		var order msgstore.Scrub
 		ok := false
 		if g.index != nil {
@@ -56,7 +65,7 @@ func (e *Engine) scrubNext() {
 			e.compareCatalog() // what is in memory may not be what it was either
 		}
 		ticket := e.ticket()
-		e.scrubs[ticket] = g
+		e.scrubs[ticket] = scrubOf{g, !ok}
 		e.transferOp = append(e.transferOp, event.Op{
 			Kind: event.Scrub, Ticket: ticket, Group: g.id, Snapshot: event.Snapshot{Scrub: order},
 		})
@@ -88,7 +97,8 @@ func (e *Engine) nextToScrub() *group {
 
 // scrubbed takes what was found.
 func (e *Engine) scrubbed(c *event.Completion) {
-	g := e.scrubs[c.Ticket]
+	s := e.scrubs[c.Ticket]
+	g := s.group
 	delete(e.scrubs, c.Ticket)
 	if e.suspect != nil {
 		if e.scrubGroup != e.suspect.id {
@@ -97,7 +107,12 @@ func (e *Engine) scrubbed(c *event.Completion) {
 			e.scrubNext()
 		}
 	}
-	if g != nil {
-		e.foundIfDamage(g, c.Err)
+	if g == nil {
+		return
+	}
+	e.foundIfDamage(g, c.Err)
+	g.foundBad = g.foundBad || c.Err != nil
+	if s.last && !g.foundBad && g.ailing == nil {
+		g.readFailed = nil // what could not be read is gone: it was deleted, or its disk reads again
 	}
 }

@@ -179,9 +179,9 @@ func (e *Engine) showJetStream(want monitor.Want) *monitor.JetStream {
 		APITotal: api.Total, APIErrors: api.Errors, APILevel: jsapi.APILevel,
 	}
 	if e.failure != nil {
-		shown.Failure = e.failure.Error()
+		shown.Failure = e.failure.Error() + "; changes are refused until the server is started again, on a disk that is well"
 	} else if e.full != nil {
-		shown.Failure = e.full.Error()
+		shown.Failure = e.full.Error() + "; changes are refused until there is space on the disk, and go on by themselves then"
 	} else if e.short {
 		shown.Failure = errShort.Error()
 	}
@@ -229,7 +229,7 @@ func (e *Engine) showAccount(a *account, shown *monitor.JetStream, want monitor.
 		shown.Streams++
 		if g.damaged != nil {
 			account.Streams = append(account.Streams, monitor.Stream{
-				Info: jsapi.StreamInfo{Config: *entry.Config, Created: jsapi.Time(entry.Created)}, Failure: g.damaged.Error(),
+				Info: jsapi.StreamInfo{Config: *entry.Config, Created: jsapi.Time(entry.Created)}, Failure: e.notServed(g),
 			})
 			continue
 		}
@@ -268,11 +268,7 @@ func (e *Engine) showStream(g *group, shown *monitor.JetStream, account *monitor
 	if e.clustered() {
 		s.Behind, s.RaftGroup = e.behind(g), groupName(g.id, g.entry)
 	}
-	if g.readFailed != nil {
-		s.Failure = g.readFailed.Error()
-	} else if g.saveFailed != nil {
-		s.Failure = g.saveFailed.Error()
-	}
+	s.Damage, s.Unsaved = damageOf(g), unsaved(g)
 	if want.Consumers {
 		for _, c := range g.stream.Consumers() {
 			if info, ok := g.stream.ConsumerInfo(c.Name()); ok {

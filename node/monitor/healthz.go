@@ -100,7 +100,9 @@ func (d *healthz) checkMeta(m *MetaGroup) bool {
 	case m.Leader == "":
 		reason = "JetStream has not established contact with a meta leader"
 	case m.Behind != "":
-		reason = "JetStream is not current with the meta leader"
+		reason = "JetStream is not current with the meta leader: " + m.Behind
+	case m.Unsaved != "":
+		reason = "JetStream meta layer write error: " + m.Unsaved
 	default:
 		return true
 	}
@@ -113,6 +115,10 @@ func (d *healthz) checkStream(account string, s *Stream) {
 	switch {
 	case s.Failure != "":
 		text = fmt.Sprintf("JetStream stream '%s > %s' could not be recovered: %s", account, s.Info.Config.Name, s.Failure)
+	case s.Damage != "":
+		text = fmt.Sprintf("JetStream stream '%s > %s' has damaged data: %s", account, s.Info.Config.Name, s.Damage)
+	case s.Unsaved != "":
+		text = fmt.Sprintf("JetStream stream '%s > %s' write error: %s", account, s.Info.Config.Name, s.Unsaved)
 	case s.Behind != "":
 		text = fmt.Sprintf("JetStream stream '%s > %s' is not current: %s", account, s.Info.Config.Name, s.Behind)
 	default:

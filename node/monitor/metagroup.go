@@ -38,6 +38,8 @@ type MetaGroup struct {
 	SavedNanos, SaveNanos        int64
 	// Behind is why this server's catalog is not what the leader's is, "" when it is.
 	Behind string
+	// Unsaved is why it can not be written other than to the log, "" when all is well.
+	Unsaved string
 	// Removed says that this server belongs to the cluster no longer.
 	Removed bool
 }

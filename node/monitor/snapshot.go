@@ -252,8 +252,9 @@ type Stream struct {
 	Info jsapi.StreamInfo
 	// RaftGroup is the name of its group.
 	RaftGroup string
-	// Failure is why it is not served, "" when it is.
-	Failure string
+	// Failure is why it is not served here, Damage what of it can not be read, Unsaved why it can not be written other than to
+	// the log; "" when all is well. They say what to do, or that nothing is to be done.
+	Failure, Damage, Unsaved string
 	// Led says that this server leads it.
 	Led bool
 	// Behind is why this server's replica is not what the leader's is, "" when it is.
