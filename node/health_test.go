@@ -103,7 +103,9 @@ func TestStreamWhoseOnlyServerIsLostIsReportedUntilItIsDeleted(t *testing.T) {
 			t.Errorf("the server that took the place says %s, without %q", got, part)
 		}
 	}
-	c.request(asked, "$JS.API.STREAM.DELETE.S", "")
+	if got := c.request(asked, "$JS.API.STREAM.DELETE.S", ""); !strings.Contains(got, `"success":true`) {
+		t.Errorf("delete: %s", got)
+	}
 	c.run(100)
 	if got := heir.health(); got != healthy {
 		t.Errorf("after the deletion: %s", got)

@@ -180,34 +180,31 @@ func (c *call) checkLimits(entry *meta.Stream, config *jsapi.StreamConfig, done 
 }
 
 // Ended calls done once so many servers know of the end of a stream, at the index of the catalog, that no others can serve it
-// any more: that nobody is told of the end before. Without enough of them in time it calls done with false. A leader that has a
-// lease to read needs nobody for as long, so that the end of leases is waited for, unless all servers know.
-func (a *API) Ended(entry *meta.Stream, index uint64, done func(bool)) {
+// any more: that nobody is told of the end before. Without enough of them in time it calls done with those that are missing. A
+// server that was removed from the cluster, or replaced, and is not there does not count: who removed it has said that it serves
+// nobody. A leader that has a lease to read needs nobody for as long, so that the end of leases is waited for, unless all
+// servers know.
+func (a *API) Ended(entry *meta.Stream, index uint64, done func(missing []uint64)) {
 	if !a.clustered() {
-		done(true)
+		done(nil)
 		return
 	}
-	var servers []uint64
-	for _, r := range slices.Concat(entry.Replicas, entry.Former) {
-		if !slices.Contains(servers, r.Server) {
-			servers = append(servers, r.Server)
-		}
-	}
+	servers, gone := a.holders(entry)
 	// Of the members that have settled a majority serves; while they change every one may be a majority.
-	missing := 0
+	wanted := len(servers)
 	if entry.IsSettled() {
-		missing = len(servers) / 2
+		wanted -= (len(servers) + gone) / 2
 	}
-	wanted, open, unaware := len(servers)-missing, len(servers), len(servers)
-	if open == 0 {
-		done(true)
+	open, unaware := len(servers), slices.Clone(servers)
+	if wanted <= 0 {
+		a.backend.LeasesEnd(func() { done(nil) })
 		return
 	}
 	told := false
 	ended := func() {
 		if !told {
 			told = true
-			done(true)
+			done(nil)
 		}
 	}
 	for _, server := range servers {
@@ -218,18 +215,36 @@ func (a *API) Ended(entry *meta.Stream, index uint64, done func(bool)) {
 			open--
 			if answer != nil {
 				wanted--
-				unaware--
+				unaware = slices.DeleteFunc(unaware, func(s uint64) bool { return s == server })
 			}
 			switch {
-			case unaware == 0:
+			case len(unaware) == 0:
 				ended()
 			case wanted == 0 && answer != nil:
 				a.backend.LeasesEnd(ended)
 			case wanted > 0 && open < wanted && open+1 >= wanted && answer == nil:
-				done(false)
+				done(unaware)
 			}
 		})
 	}
+}
+
+// holders are the servers that may have a replica of a stream, and how many more that are gone from the cluster had one.
+func (a *API) holders(entry *meta.Stream) (servers []uint64, gone int) {
+	online := a.backend.Servers()
+	var seen []uint64
+	for _, r := range slices.Concat(entry.Replicas, entry.Former) {
+		if slices.Contains(seen, r.Server) {
+			continue
+		}
+		seen = append(seen, r.Server)
+		if s := a.backend.Catalog().Server(r.Server); s != nil && s.Removed && !slices.Contains(online, r.Server) {
+			gone++
+			continue
+		}
+		servers = append(servers, r.Server)
+	}
+	return servers, gone
 }
 
 // usage is what the streams of the account use that this node leads.

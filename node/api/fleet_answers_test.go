@@ -245,7 +245,7 @@ func TestDeletionIsConfirmedLaterWhenServersAreMissing(t *testing.T) {
 	f.down[4], f.down[5] = true, true
 	for range 2 {
 		got := f.ask("A", "STREAM.DELETE.S", "")
-		if !strings.Contains(got, `"err_code":10008`) || !strings.Contains(got, "the stream is deleted") {
+		if !strings.Contains(got, `"err_code":10008`) || !strings.Contains(got, "the stream is deleted; until n4, n5 can be reached") {
 			t.Fatal(got)
 		}
 	}
@@ -255,6 +255,31 @@ func TestDeletionIsConfirmedLaterWhenServersAreMissing(t *testing.T) {
 	}
 	if got := f.ask("A", "STREAM.DELETE.S", ""); !strings.Contains(got, `"err_code":10059`) {
 		t.Fatal(got)
+	}
+}
+
+// TestDeletionDoesNotWaitForServersThatAreRemoved: who removes a server says that it serves nobody any more. One that is there
+// has to know all the same.
+func TestDeletionDoesNotWaitForServersThatAreRemoved(t *testing.T) {
+	f := newFleet(5)
+	remove := func(name string) {
+		if got := f.ask("SYS", "SERVER.REMOVE", fmt.Sprintf(`{"peer":%q}`, name)); !strings.Contains(got, `"success":true`) {
+			t.Fatal(got)
+		}
+	}
+	f.mustAsk(t, "STREAM.CREATE.S", `{"name":"S","num_replicas":1,"placement":{"tags":["az:5"]}}`)
+	f.mustAsk(t, "STREAM.CREATE.R", `{"name":"R","subjects":["r"],"num_replicas":3,"placement":{"tags":["!az:1","!az:2"]}}`)
+	f.down[4], f.down[5] = true, true
+	remove("n5")
+	if got := f.ask("A", "STREAM.DELETE.S", ""); !strings.Contains(got, `"success":true`) {
+		t.Error(got)
+	}
+	if got := f.ask("A", "STREAM.DELETE.R", ""); !strings.Contains(got, "until n4 can be reached") {
+		t.Error(got)
+	}
+	remove("n4")
+	if got := f.ask("A", "STREAM.DELETE.R", ""); !strings.Contains(got, `"success":true`) {
+		t.Error(got)
 	}
 }
 

@@ -1,6 +1,9 @@
 package api
 
 import (
+	"fmt"
+	"strings"
+
 	"weir/model/effect"
 	"weir/model/jsapi"
 	"weir/model/meta"
@@ -9,8 +12,8 @@ import (
 // A deletion is answered once so many of the stream's servers know of it that no others can serve the stream any more. When
 // they can not be reached, the catalog has dropped the stream all the same, and they end it when they come back. To say then
 // that it is deleted could be wrong for whoever is connected to them; to say nothing would tell less than is known. So the
-// answer is the error of a system that is not available at the moment, with the reason, and whoever asks again waits for the
-// same deletion, as long as the catalog is led by the server that knows of it: later it is that there is no such stream.
+// answer is an error, with the servers that are missing and what ends that, and whoever asks again waits for the same deletion,
+// as long as the catalog is led by the server that knows of it: later it is that there is no such stream.
 
 // streamName names a stream in an account.
 type streamName struct{ account, stream string }
@@ -64,8 +67,8 @@ func (c *call) deletedBefore() bool {
 // deleted answers a deletion that is committed.
 func (c *call) deleted(d deletion) {
 	name, unconfirmed := streamName{c.account, c.stream}, c.api.unconfirmed
-	c.api.Ended(d.entry, d.index, func(known bool) {
-		if known {
+	c.api.Ended(d.entry, d.index, func(missing []uint64) {
+		if len(missing) == 0 {
 			if unconfirmed[name] == d {
 				delete(unconfirmed, name)
 			}
@@ -77,7 +80,19 @@ func (c *call) deleted(d deletion) {
 		}
 		unconfirmed[name] = d
 		refused := *jsapi.CodeClusterNotAvail.Err()
-		refused.Description += ": the stream is deleted, but too few of its servers have confirmed that"
+		refused.Description = fmt.Sprintf("the stream is deleted; until %s can be reached, or is removed from the cluster, "+
+			"clients there may still see it", c.api.namesOf(missing))
 		c.refuse(&refused)
 	})
+}
+
+// namesOf lists servers for a person.
+func (a *API) namesOf(servers []uint64) string {
+	var names []string
+	for _, id := range servers {
+		if s := a.backend.Catalog().Server(id); s != nil {
+			names = append(names, s.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }

@@ -137,8 +137,8 @@ func (e *Engine) bereave(g *group, waiting []*replica.Batch) {
 	if len(replies) == 0 {
 		return
 	}
-	e.api.Ended(g.entry, e.catalog.Applied(), func(known bool) {
-		if !known {
+	e.api.Ended(g.entry, e.catalog.Applied(), func(missing []uint64) {
+		if len(missing) > 0 {
 			return
 		}
 		for _, reply := range replies {
