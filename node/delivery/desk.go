@@ -164,6 +164,9 @@ func (d *Desk) StreamLed(now int64, group uint64) {
 	}
 }
 
+// Serves reports whether the consumers of a stream are served here.
+func (d *Desk) Serves(group uint64) bool { return d.groups[group] != nil }
+
 // StreamLost stops to serve a stream that is led by another node now. Whoever waits is told.
 func (d *Desk) StreamLost(now int64, group uint64) { d.closeStream(now, group, statusLeadershipChange) }
 

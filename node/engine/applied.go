@@ -197,6 +197,8 @@ func (e *Engine) lostLead(g *group) {
 	if g.id != metaGroup {
 		e.leaveMirror(g)
 		e.endQuestions(g)
-		e.desk.StreamLost(e.now.Mono, uint64(g.id))
+		if !e.config.Plant.DeskKeepsLead {
+			e.desk.StreamLost(e.now.Mono, uint64(g.id))
+		}
 	}
 }

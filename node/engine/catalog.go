@@ -190,15 +190,15 @@ func (e *Engine) becomeCurrent() {
 		return
 	}
 	e.asking = true
+	if e.config.Plant.DropByOldCatalog {
+		e.endUnknown()
+	}
 	e.meta.replica.Read(func(ok bool) {
 		e.asking = false
 		if !ok || e.opened || e.replacing {
 			return
 		}
-		for _, id := range slices.Sorted(maps.Keys(e.recovered)) {
-			e.endLog(id)
-		}
-		e.recovered = nil
+		e.endUnknown()
 		e.opened = true
 		for _, g := range slices.Clone(e.order) {
 			if g.id != metaGroup && g.leads() {
@@ -212,10 +212,18 @@ func (e *Engine) becomeCurrent() {
 	}
 }
 
+// endUnknown ends what was found on the disk and the catalog does not name.
+func (e *Engine) endUnknown() {
+	for _, id := range slices.Sorted(maps.Keys(e.recovered)) {
+		e.endLog(id)
+	}
+	e.recovered = nil
+}
+
 // openStream makes a stream of the catalog known here, and starts its replica if this server is to have one.
 func (e *Engine) openStream(entry *meta.Stream) {
 	g := &group{id: wal.GroupID(entry.Group), entry: entry, account: e.accountNamed[entry.Account]}
-	if e.clustered() {
+	if e.clustered() && !e.config.Plant.ServeByOldCatalog {
 		g.opened = &e.opened
 	}
 	e.groups[g.id] = g
@@ -467,7 +475,7 @@ func (e *Engine) endReplica(g *group) []*replica.Batch {
 // endLog ends a group in the log and removes its files.
 func (e *Engine) endLog(id wal.GroupID) {
 	assert.True(id != metaGroup || e.metaDamaged, "the catalog never ends, unless others have it")
-	if id != metaGroup && e.meta.replica != nil {
+	if id != metaGroup && e.meta.replica != nil && !e.config.Plant.EndForgotten {
 		// What the catalog says is known after a restart too, or the group would begin anew there, empty and forgetful of
 		// its votes, until the catalog has caught up.
 		e.appendOnly(e.meta.replica.Commitment())

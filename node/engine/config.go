@@ -171,6 +171,16 @@ type Plant struct {
 	CopyByName bool
 	// CopyCached leaves out of the answer to a mirror what has to be read from the disk, as if it were gone.
 	CopyCached bool
+	// ServeByOldCatalog serves streams before the catalog has been current once since the start.
+	ServeByOldCatalog bool
+	// DropByOldCatalog ends what the catalog does not name before it has been current once.
+	DropByOldCatalog bool
+	// EndForgotten ends a log without making durable what the catalog says about that.
+	EndForgotten bool
+	// LeaseOutlives answers a deletion without waiting for the end of leases.
+	LeaseOutlives bool
+	// DeskKeepsLead goes on to serve the consumers of a stream that another server leads.
+	DeskKeepsLead bool
 	// DamageIsEnd takes a damaged message for one that is not there.
 	DamageIsEnd bool
 }

@@ -25,3 +25,22 @@ func (e *Engine) Asleep() (wal.GroupID, bool) {
 	}
 	return 0, false
 }
+
+// Serves reports whether the server serves a group as its leader.
+func (e *Engine) Serves(group wal.GroupID) bool {
+	g := e.groups[group]
+	return g != nil && g.leads()
+}
+
+// Misled returns a group for which the server acts as its leader although it is not; false when all is well.
+func (e *Engine) Misled() (wal.GroupID, bool) {
+	for _, g := range e.order {
+		if g.started && !g.replica.IsLeader() && g.replica.Broken() == nil {
+			return g.id, true
+		}
+		if g.id != metaGroup && e.desk.Serves(uint64(g.id)) && !g.started {
+			return g.id, true
+		}
+	}
+	return 0, false
+}

@@ -32,6 +32,9 @@ func (r *Replica) leased(now event.Time) bool {
 		(r.config.Leases == nil || r.config.Leases())
 }
 
+// Leased reports whether the replica may answer reads without a round. It is for the simulator.
+func (r *Replica) Leased(now event.Time) bool { return r.broken == nil && r.leased(now) }
+
 // extendLease notes that a quorum has answered a round.
 func (r *Replica) extendLease(round uint64) {
 	if r.config.LeaseNanos > 0 && r.leader && round == r.round {

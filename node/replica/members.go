@@ -138,7 +138,7 @@ func (r *Replica) MembersSettled() bool {
 			have++
 		}
 	})
-	return have > r.voters()/2
+	return have > r.voters()/2 || r.config.Plant.SettleEarly
 }
 
 // ChangeMembers proposes a change of the membership; Sink.Members tells when it is applied. Changes are made one at a
@@ -185,7 +185,7 @@ func (r *Replica) checkChange(c Change) error {
 		return fmt.Errorf("%w: %d can not be added to %d members", ErrChange, c.Member.ID, len(r.members))
 	case c.Kind == Promote && (!known || !m.Learner):
 		return fmt.Errorf("%w: %d is no learner", ErrChange, c.Member.ID)
-	case c.Kind == Promote && !r.knowsMembers(c.Member.ID):
+	case c.Kind == Promote && !r.knowsMembers(c.Member.ID) && !r.config.Plant.PromoteUnaware:
 		return ErrChangePending
 	case c.Kind == Remove && (!known || !m.Learner && voters == 1):
 		return fmt.Errorf("%w: %d is no member, or the only voter", ErrChange, c.Member.ID)
@@ -212,15 +212,13 @@ func (r *Replica) voters() int {
 
 // applyChange applies an entry of the log that changes the membership.
 func (r *Replica) applyChange(e *pb.Entry, sink Sink) {
-	var cc pb.ConfChangeV2
-	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
+	cc, change, err := parseChange(e.GetData())
+	if err != nil {
 		assert.Unreachable("a committed change of the membership can not be read", e.GetIndex())
 	}
-	in := reader{fields.NewReader(cc.GetContext())}
-	kind, m := ChangeKind(in.Byte()), in.member()
-	assert.True(!in.Failed() && kind >= AddLearner && kind <= Remove, "a change of the membership says what it does", e.GetIndex())
+	kind, m := change.Kind, change.Member
 	if kind != Remove || !r.config.Plant.RemovedStillCounts {
-		r.node.ApplyConfChange(&cc)
+		r.node.ApplyConfChange(cc)
 	}
 	members := slices.DeleteFunc(slices.Clone(r.members), func(o Member) bool { return o.ID == m.ID })
 	if kind != Remove {
@@ -233,6 +231,25 @@ func (r *Replica) applyChange(e *pb.Entry, sink Sink) {
 	r.membersDirty = true
 	r.settle(sink)
 	sink.Members(r)
+}
+
+// ParseChange reads the change of the membership that an entry of the log makes. The error wraps ErrMembers.
+func ParseChange(data []byte) (Change, error) {
+	_, c, err := parseChange(data)
+	return c, err
+}
+
+func parseChange(data []byte) (*pb.ConfChangeV2, Change, error) {
+	cc := new(pb.ConfChangeV2)
+	if err := proto.Unmarshal(data, cc); err != nil {
+		return nil, Change{}, fmt.Errorf("%w: a change in %d bytes: %w", ErrMembers, len(data), err)
+	}
+	in := reader{fields.NewReader(cc.GetContext())}
+	c := Change{Kind: ChangeKind(in.Byte()), Member: in.member()}
+	if in.Failed() || c.Kind < AddLearner || c.Kind > Remove {
+		return nil, Change{}, fmt.Errorf("%w: a change of kind %d in %d bytes", ErrMembers, c.Kind, len(data))
+	}
+	return cc, c, nil
 }
 
 // noteChanges notes a change of the membership in what the log gets.

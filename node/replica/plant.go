@@ -30,6 +30,10 @@ type Plant struct {
 	AcceptGap bool
 	// AckBeforeCommit applies and answers entries when they are in the leader's own log.
 	AckBeforeCommit bool
+	// SettleEarly takes the membership for settled when this leader alone knows it.
+	SettleEarly bool
+	// PromoteUnaware gives a learner a vote that may not have the change before in its log.
+	PromoteUnaware bool
 	// LeaseJump measures leases by the wall clock.
 	LeaseJump bool
 }

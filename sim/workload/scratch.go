@@ -101,6 +101,7 @@ func (s *scratch) remove() {
 		if !s.check(a.Error == nil && a.Success, "delete", a) {
 			return
 		}
+		s.client.load.world.Ended(s.name)
 		s.ask("$JS.API.STREAM.INFO."+s.name, "", func(a *answer) {
 			if !s.check(a.Error != nil && a.Error.ErrCode == streamNotFound, "info after delete", a) {
 				return

@@ -78,8 +78,29 @@ func clusterPlants() []Plant {
 		{Name: wipedKeepsIdentity, What: "comes back under its old identity after its disk was emptied",
 			set: func(*node.Config) {}},
 	}
+	plants = append(plants, catalogPlants()...)
 	for i := range plants {
 		plants[i].Cluster = true
 	}
 	return plants
+}
+
+// catalogPlants are those about what the catalog decides, and what servers do about it.
+func catalogPlants() []Plant {
+	return []Plant{
+		{Name: "settled-early", What: "reports a placement as reached before a majority of its replicas knows the membership",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.SettleEarly = true }},
+		{Name: "promoted-unaware", What: "gives a vote to a replica that may not know that it is a member",
+			set: func(c *node.Config) { c.Engine.Plant.Replica.PromoteUnaware = true }},
+		{Name: "serves-by-old-catalog", What: "serves streams before its catalog has been current once since its start",
+			set: func(c *node.Config) { c.Engine.Plant.ServeByOldCatalog = true }},
+		{Name: "drops-by-old-catalog", What: "ends the logs of streams that a catalog which is not current does not name",
+			set: func(c *node.Config) { c.Engine.Plant.DropByOldCatalog = true }},
+		{Name: "end-forgotten", What: "ends a log before it is durable why, and begins it again after a restart",
+			set: func(c *node.Config) { c.Engine.Plant.EndForgotten = true }},
+		{Name: "lease-outlives-stream", What: "answers a deletion while a leader may still read by a lease",
+			set: func(c *node.Config) { c.Engine.Plant.LeaseOutlives = true }},
+		{Name: "desk-keeps-lead", What: "goes on to serve the consumers of a stream that another server leads",
+			set: func(c *node.Config) { c.Engine.Plant.DeskKeepsLead = true }},
+	}
 }

@@ -72,9 +72,14 @@ func (w *World) inspect(m *machine) {
 		}
 		w.inspectReplica(m, r, s)
 	})
+	w.decided(m)
+	m.node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) { w.serves(m, r) })
 	w.inspector.due = w.inspector.due[:0]
 	if group, asleep := m.node.Engine().Asleep(); asleep {
 		w.violate("asleep", "group %d on node %d has work to do, and is not ticked", group, m.index)
+	}
+	if group, misled := m.node.Engine().Misled(); misled {
+		w.violate("misled", "node %d still acts as the leader of group %d, or has not begun to", m.index, group)
 	}
 }
 
@@ -122,6 +127,7 @@ func (w *World) elected(m *machine, r *replica.Replica) {
 	if key.term >= w.inspector.newest[group].term {
 		w.inspector.newest[group] = key
 	}
+	w.leasesEnded(m, r)
 	newest := w.ledgers.newest[group]
 	committed, known := w.ledgers.committed[applied{group, newest}]
 	l := m.ledger(group)

@@ -127,8 +127,12 @@ func (m *machine) submitted(op *event.Op) {
 			if l := m.w.ledgers.logs[key]; l != nil {
 				m.w.ledgers.dropped[key] = l
 			}
+			m.gaveUp(write.Group, m.w.ledgers.logs[key])
 			delete(m.w.ledgers.logs, key)
 			continue
+		}
+		if write.Meta != nil && write.Group >= firstStream {
+			m.begun(write.Group, write.Meta)
 		}
 		l := m.ledger(write.Group)
 		if write.Reset {
@@ -154,6 +158,7 @@ func (m *machine) submitted(op *event.Op) {
 				before = old.term
 			}
 			m.agree(entryKey{write.Group, e.Index, e.Term}, entryFacts{sumOf(e), before})
+			m.entered(write.Group, e)
 			next := ledgerEntry{term: e.Term, sum: sumOf(e), kind: e.Type}
 			if k < len(old) && old[k].term == next.term && old[k].sum == next.sum {
 				next.synced = old[k].synced // It is moved to the end of the log; until that is durable the old place counts.
@@ -232,6 +237,7 @@ func (m *machine) synced(op *event.Op) {
 		l := m.ledger(write.Group)
 		if write.Drop {
 			l.hard = wal.HardState{} // what was under way for the replica that is gone has ended before
+			m.ended(write.Group)
 			continue
 		}
 		for k := range write.Entries {

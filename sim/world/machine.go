@@ -114,6 +114,7 @@ func (m *machine) boot(again uint64) {
 	if again > 0 {
 		m.disk.StopAfter(m.disk.Ops() + again)
 	}
+	w.decisions.startsAgain(m.index, w.inspector.commits[catalogGroup])
 	n, err := node.New(m.env(), m.config())
 	m.disk.StopAfter(0)
 	switch {

@@ -6,6 +6,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"weir/disk/wal"
+	"weir/model/command"
 	"weir/node/replica"
 	"weir/transport/peerwire"
 )
@@ -32,12 +33,19 @@ func (m *machine) messages(frames []byte, each func(group wal.GroupID, data []by
 			return
 		}
 		rest = after
-		if peerwire.KindOf(frame) != peerwire.Raft {
+		kind := peerwire.KindOf(frame)
+		if kind != peerwire.Raft && kind != peerwire.Propose {
 			continue
 		}
 		if err := peerwire.Parse(frame, &f); err != nil {
 			m.w.violate("malformed-frame", "node %d sends a frame that can not be read: %v", m.index, err)
 			return
+		}
+		if kind == peerwire.Propose {
+			if c, err := command.Parse(f.Payload); err == nil {
+				m.proposed(&c)
+			}
+			continue
 		}
 		if len(f.Payload) > 0 {
 			each(wal.GroupID(f.Group), f.Payload)

@@ -90,6 +90,7 @@ type World struct {
 	inspector inspector
 	// incarnations is for groups that the world does not look at otherwise.
 	incarnations incarnations
+	decisions    decisions
 	violation    *Violation
 }
 
@@ -113,6 +114,7 @@ func New(p *plan.Plan, tr *trace.Trace) *World {
 	w.inspector = newInspector(len(w.machines))
 	w.digests, w.ledgers = digests{map[applied]uint64{}, map[applied]uint64{}}, newLedgers()
 	w.incarnations = newIncarnations()
+	w.decisions = newDecisions(len(w.machines))
 	for i := range p.Faults {
 		w.queue.Push(sched.Event{At: p.Faults[i].AtMillis * 1_000_000, Kind: evFault, N: uint64(i)})
 	}
