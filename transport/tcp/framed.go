@@ -48,6 +48,8 @@ type framed struct {
 	joined  []byte
 	deflate bytes.Buffer
 	ended   bool // the last frame was sent, or there can be none
+
+	pings pings
 }
 
 func newFramed(sock net.Conn, compresses, masked bool) *framed {
@@ -109,10 +111,11 @@ func (f *framed) readMessage(p []byte) (int, error) {
 		return 0, &frameError{ws.StatusMessageTooBig, errInflated}
 	}
 	var corrupt flate.CorruptInputError
+	cut := err == io.ErrUnexpectedEOF && f.header.Fin && f.left == 0 // the message is over, and not the connection
 	switch {
 	case n > 0:
 		return n, nil // an error comes again
-	case errors.As(err, &corrupt):
+	case errors.As(err, &corrupt) || cut:
 		return 0, &frameError{ws.StatusInvalidFramePayloadData, err}
 	case err == io.EOF:
 		// What follows its last block in the message means nothing.
@@ -230,12 +233,9 @@ func (f *framed) control(h ws.Header) error {
 	}
 	switch h.OpCode {
 	case ws.OpPing:
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.ended {
-			return nil
+		if f.pings.add(payload) {
+			go f.answerPings()
 		}
-		return f.writeFrame(ws.Header{Fin: true, OpCode: ws.OpPong}, payload)
 	case ws.OpClose:
 		return f.leave(payload)
 	}
@@ -334,6 +334,7 @@ func (f *framed) sayGoodbye(status ws.StatusCode, text string) {
 	_ = f.Conn.SetWriteDeadline(time.Now().Add(goodbye))
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.writePongs()
 	if f.ended {
 		return
 	}

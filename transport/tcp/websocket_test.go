@@ -246,6 +246,7 @@ func TestFramesThatAreNoneEndTheConnection(t *testing.T) {
 	long := frame(ws.OpPing, true, "")
 	long[1] = 0x80 | 126
 	trailing := deflated("PING\r\n")
+	stored := "\x00\x20\x00\xdf\xff" // begins a block of 32 bytes as they are
 	for name, c := range map[string]struct {
 		compresses bool
 		sent       []byte
@@ -266,6 +267,8 @@ func TestFramesThatAreNoneEndTheConnection(t *testing.T) {
 		"close of one byte":     {false, frame(ws.OpClose, true, "x"), 1002, "close frame of one byte"},
 		"close without meaning": {false, frame(ws.OpClose, true, "\x03\xee"), 1002, string(ws.ErrProtocolStatusCodeApplicationLevel)},
 		"corrupt":               {true, compressed(ws.OpText, true, "\xff\xff\xff"), 1007, "flate: corrupt input before offset"},
+		"cut short":             {true, compressed(ws.OpText, true, stored+"PING"), 1007, io.ErrUnexpectedEOF.Error()},
+		"cut short in parts":    {true, append(compressed(ws.OpText, false, stored), frame(ws.OpContinuation, true, "")...), 1007, io.ErrUnexpectedEOF.Error()},
 		"too much":              {true, compressed(ws.OpText, true, deflated(strings.Repeat("\r\n", InflatedBytesMax/2+1))), 1009, errInflated.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -424,5 +427,46 @@ func TestControlFramesAreAnsweredHoweverLongAgoTheLastWriteWas(t *testing.T) {
 	}
 	if f, err := readFrame(in); err != nil || f.Header.OpCode != ws.OpPong || string(f.Payload) != "still there?" {
 		t.Error(f, err)
+	}
+}
+
+// TestAClientThatPingsAndDoesNotReadIsRead has a client ping, and publish, while it does not read what is on its way to it: if
+// the server waited with the answer, and so with reading, a client that reads once it has written never would.
+func TestAClientThatPingsAndDoesNotReadIsRead(t *testing.T) {
+	here, there := net.Pipe()
+	defer there.Close()
+	for _, end := range []net.Conn{here, there} { // for a server that does wait
+		if err := end.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := newFramed(here, false, true)
+	written := make(chan error, 1)
+	go func() {
+		_, err := f.Write([]byte(strings.Repeat("MSG", 10_000)))
+		written <- err
+	}()
+	in := bufio.NewReaderSize(there, 16)
+	if _, err := in.Peek(1); err != nil { // the writer is in the middle of it
+		t.Fatal(err)
+	}
+	const pings = pingsMax + 3
+	go func() {
+		for i := range pings {
+			there.Write(frame(ws.OpPing, true, fmt.Sprint(i)))
+		}
+		there.Write(frame(ws.OpBinary, true, "PING\r\n"))
+	}()
+	got := make([]byte, 10)
+	if n, err := f.Read(got); err != nil || string(got[:n]) != "PING\r\n" {
+		t.Fatalf("read %q, %v", got[:n], err)
+	}
+	if message, err := readFrame(in); err != nil || len(message.Payload) != 30_000 || <-written != nil {
+		t.Fatal(message.Header, err)
+	}
+	for i := pings - pingsMax; i < pings; i++ { // the oldest were too many
+		if pong, err := readFrame(in); err != nil || pong.Header.OpCode != ws.OpPong || string(pong.Payload) != fmt.Sprint(i) {
+			t.Fatal(i, pong, err)
+		}
 	}
 }
