@@ -32,6 +32,7 @@ func simCommand() *cobra.Command {
 			}
 			o.Swarm = swarm == "on"
 			debug.SetGCPercent(simGCPercent)
+			runtime.MemProfileRate = 0 // nobody asks for the profile, whose stacks become more and more with the seeds
 			if code := simdriver.Main(*o, os.Stdout); code != 0 {
 				return exitCode(code)
 			}
