@@ -181,6 +181,10 @@ type Plant struct {
 	LeaseOutlives bool
 	// DeskKeepsLead goes on to serve the consumers of a stream that another server leads.
 	DeskKeepsLead bool
+	// FoundLost founds a catalog where one was lost.
+	FoundLost bool
+	// InviteUnasked has a server give up its damaged catalog on the word of a leader that may be alone.
+	InviteUnasked bool
 	// DamageIsEnd takes a damaged message for one that is not there.
 	DamageIsEnd bool
 }

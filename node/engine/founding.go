@@ -61,7 +61,7 @@ func (e *Engine) foundOrJoin() {
 		first = first && p.hello.Name >= e.config.ServerName
 	}
 	switch {
-	case lost != "":
+	case lost != "" && !e.config.Plant.FoundLost:
 		e.tellLost(lost)
 	case first:
 		e.found(min(with, e.config.Cluster.Expected))
@@ -180,10 +180,31 @@ func (e *Engine) register(s meta.Server) {
 	e.markDirty(e.meta)
 }
 
-// invite asks a server to begin a replica of the catalog.
+// invite asks a server to begin a replica of the catalog. What it has of a damaged one goes then, so that the others have to
+// have the catalog without it: a majority of them answers first. One that leads without knowing better that too many are
+// damaged would have those removed which somebody might still mend.
 func (e *Engine) invite(p *peer) {
-	body := e.helloBody()
-	e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.Join, Flag: true, Payload: body, Extra: e.metaMembers, Count: uint64(e.founders())})
+	if p.inviting {
+		return
+	}
+	p.inviting = true
+	own := e.meta.replica
+	consult := own.Consult
+	if e.config.Plant.InviteUnasked {
+		consult = func(done func(bool)) { done(true) }
+	}
+	consult(func(ok bool) {
+		p.inviting = false
+		if !ok || e.peerOf[p.id] != p || p.hello.Catalog != 0 || e.meta.replica != own || !e.meta.leads() {
+			return
+		}
+		e.sendFrame(p.id, &peerwire.Frame{
+			Kind: peerwire.Join, Flag: true, Payload: e.helloBody(), Extra: e.metaMembers, Count: uint64(e.founders()),
+		})
+	})
+	if own.Dirty() {
+		e.markDirty(e.meta)
+	}
 }
 
 // introduced takes what another server says about itself, and its invitation.

@@ -26,6 +26,8 @@ type peer struct {
 	untrusted bool
 	// foreign says that the operator was told that the server has another catalog.
 	foreign bool
+	// inviting says that it is to be invited once a majority of the catalog has answered.
+	inviting bool
 	// toldRemoved says that the server was told that the catalog has removed it.
 	toldRemoved bool
 	// digests are those of the catalog there.

@@ -147,6 +147,26 @@ func TestLeaseCountsFromTheRoundThatWasAnswered(t *testing.T) {
 	}
 }
 
+// TestLeaseTellsNothingOfAMajority asks a leader with a lease whether a majority is there.
+func TestLeaseTellsNothingOfAMajority(t *testing.T) {
+	w, h := newLeaseWorld(t)
+	r := w.lead(h, 1)
+	w.read(h, r, 1000)
+	there := 0
+	consult := func(mono int64) {
+		r.Consult(func(ok bool) { there++ })
+		r.Flush(event.Time{Mono: mono}, h)
+		w.carry(h)
+	}
+	if consult(1001); there != 1 {
+		t.Fatal("a majority answers, and that is not said")
+	}
+	w.lost[1] = true
+	if consult(1002); there != 1 {
+		t.Fatal("the lease stands for a majority that does not answer")
+	}
+}
+
 // TestLeaseByTheWallClockIsNone plants the fault: the wall clock stands still here while the lease ends.
 func TestLeaseByTheWallClockIsNone(t *testing.T) {
 	w, h := newLeaseWorld(t)

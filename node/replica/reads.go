@@ -2,6 +2,7 @@ package replica
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 
@@ -15,7 +16,8 @@ type read struct {
 	// index is what has to be applied, once it is confirmed.
 	index     uint64
 	confirmed bool
-	ticks     int // since the read was asked
+	unleased  bool // a lease does not answer it
+	ticks     int  // since the read was asked
 	done      func(ok bool)
 }
 
@@ -37,7 +39,13 @@ const ReadsMax = 10_000
 // Read calls done with true once this replica's state is at least as new as everything acknowledged, by anyone, and
 // everything proposed here before the call; that may be at once. It calls done with false when it cannot know. Followers
 // can read as well: they ask the leader, and give up after a while.
-func (r *Replica) Read(done func(ok bool)) {
+func (r *Replica) Read(done func(ok bool)) { r.await(read{done: done}) }
+
+// Consult is Read for one who asks whether a majority is there: no lease answers it.
+func (r *Replica) Consult(done func(ok bool)) { r.await(read{done: done, unleased: true}) }
+
+func (r *Replica) await(rd read) {
+	done := rd.done
 	if r.config.Asked != nil {
 		done = r.watched(done)
 	}
@@ -49,7 +57,8 @@ func (r *Replica) Read(done func(ok bool)) {
 		done(false)
 		return
 	}
-	r.reads = append(r.reads, read{after: r.token, done: done})
+	rd.after, rd.done = r.token, done
+	r.reads = append(r.reads, rd)
 	r.unasked++
 }
 
@@ -75,7 +84,7 @@ func (r *Replica) ask(now event.Time, sink Sink) bool {
 		return false
 	}
 	r.Wake(sink)
-	if r.leased(now) {
+	if r.leased(now) && !slices.ContainsFunc(r.reads, func(rd read) bool { return rd.unleased }) {
 		r.confirmAll(r.commit)
 		r.runReads()
 		return true

@@ -27,7 +27,7 @@ func TestPlansOfClustersAreEqualValidAndSurviveBeingWritten(t *testing.T) {
 	if len(profiles) != len(clusterTuned())+1 {
 		t.Errorf("only the profiles %v come up", profiles)
 	}
-	for _, kind := range append(allClusterFaults, FaultLeave, FaultJoin, FaultMemory) {
+	for _, kind := range append(allClusterFaults, FaultLeave, FaultJoin, FaultMemory, FaultBlind) {
 		if !kinds[kind] {
 			t.Errorf("no plan has the fault %s", kind)
 		}

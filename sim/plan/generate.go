@@ -105,6 +105,7 @@ func Generate(seed uint64, options Options) *Plan {
 		}
 		p.bare()
 		p.spoil()
+		p.blind()
 	}
 	p.mirrors()
 	return p

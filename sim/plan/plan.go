@@ -277,6 +277,9 @@ const (
 	FaultLie = "lie"
 	// FaultMemory makes the catalog in the memory of a server another one than its log leads to.
 	FaultMemory = "memory"
+	// FaultBlind damages the catalogs of servers, and nothing else there, for DurMillis: then the very bytes are put back. More
+	// of them than the others can make good for may be concerned, and the damage is that of all or of none.
+	FaultBlind = "blind"
 	// FaultLeave ends a server for good, FaultJoin starts a spare machine.
 	FaultLeave = "leave"
 	FaultJoin  = "join"

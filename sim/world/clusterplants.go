@@ -100,6 +100,10 @@ func catalogPlants() []Plant {
 			set: func(c *node.Config) { c.Engine.Plant.EndForgotten = true }},
 		{Name: "lease-outlives-stream", What: "answers a deletion while a leader may still read by a lease",
 			set: func(c *node.Config) { c.Engine.Plant.LeaseOutlives = true }},
+		{Name: "found-lost", What: "founds a catalog where one was lost",
+			set: func(c *node.Config) { c.Engine.Plant.FoundLost = true }},
+		{Name: "invite-unasked", What: "has damaged catalogs given up though a majority is damaged",
+			set: func(c *node.Config) { c.Engine.Plant.InviteUnasked = true }},
 		{Name: "desk-keeps-lead", What: "goes on to serve the consumers of a stream that another server leads",
 			set: func(c *node.Config) { c.Engine.Plant.DeskKeepsLead = true }},
 	}

@@ -87,6 +87,7 @@ func (w *World) decided(m *machine) {
 	if c == nil || c.Applied() == d.looked[m.index] {
 		return
 	}
+	w.founder(m, m.hello())
 	d.looked[m.index], d.running[m.index] = c.Applied(), map[wal.GroupID]uint64{}
 	for _, s := range c.All() {
 		group := wal.GroupID(s.Group)

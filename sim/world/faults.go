@@ -42,6 +42,12 @@ func (w *World) beginFault(i int) {
 	}
 	machines := w.hit(f)
 	w.struck[i] = machines
+	if f.Kind == plan.FaultBlind {
+		if w.blind(i, machines) {
+			w.endLater(i)
+		}
+		return
+	}
 	ends := false
 	for _, m := range machines {
 		ends = m.beginFault(i) || ends
@@ -146,6 +152,10 @@ func (w *World) endFault(i int) {
 	w.trace.Add(trace.FaultEnd, uint64(i), 0, nil)
 	if f.Between() {
 		w.mendLinks(i)
+		return
+	}
+	if f.Kind == plan.FaultBlind {
+		w.mend(i)
 		return
 	}
 	for _, m := range w.struck[i] {

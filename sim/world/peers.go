@@ -73,7 +73,11 @@ func (p *peers) Running(node int) uint32 {
 }
 
 // Hello implements mesh.Host.
-func (p *peers) Hello(node int) *peerwire.Hello { return p.machines[node].hello() }
+func (p *peers) Hello(node int) *peerwire.Hello {
+	hello := p.machines[node].hello()
+	(*World)(p).founder(p.machines[node], hello)
+	return hello
+}
 
 // Up implements mesh.Host.
 func (p *peers) Up(node int, peer *peerwire.Hello) {

@@ -91,6 +91,8 @@ type World struct {
 	// incarnations is for groups that the world does not look at otherwise.
 	incarnations incarnations
 	decisions    decisions
+	blinded      map[int][]blinded // catalogs that are damaged, by number of the fault
+	catalogOf    peerwire.ServerID // who founded the catalog; 0: nobody yet
 	violation    *Violation
 }
 
@@ -114,7 +116,7 @@ func New(p *plan.Plan, tr *trace.Trace) *World {
 	w.inspector = newInspector(len(w.machines))
 	w.digests, w.ledgers = digests{map[applied]uint64{}, map[applied]uint64{}}, newLedgers()
 	w.incarnations = newIncarnations()
-	w.decisions = newDecisions(len(w.machines))
+	w.decisions, w.blinded = newDecisions(len(w.machines)), map[int][]blinded{}
 	for i := range p.Faults {
 		w.queue.Push(sched.Event{At: p.Faults[i].AtMillis * 1_000_000, Kind: evFault, N: uint64(i)})
 	}
