@@ -210,7 +210,7 @@ func (m *machine) gaveUp(group wal.GroupID, l *ledger) {
 	}
 	d := &m.w.decisions
 	d.begun[m.index] = slices.DeleteFunc(d.begun[m.index], func(key replicaKey) bool { return key.group == group })
-	if l == nil || l.meta == "" {
+	if l == nil || l.meta == "" || m.forgot { // the account is of what the disk had before it forgot
 		return
 	}
 	gone := replicaKey{group, replicaOf([]byte(l.meta))}
