@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/model/effect"
 	"weir/model/jsapi"
+	"weir/model/meta"
 )
 
 func (f *fleet) mustAsk(t *testing.T, tail, body string) string {
@@ -280,6 +282,34 @@ func TestDeletionDoesNotWaitForServersThatAreRemoved(t *testing.T) {
 	remove("n4")
 	if got := f.ask("A", "STREAM.DELETE.R", ""); !strings.Contains(got, `"success":true`) {
 		t.Error(got)
+	}
+}
+
+// TestEvacuatedServerKeepsOnlyStreamsThatHaveNowhereToGo has P pinned to n2, and S on three of four servers.
+func TestEvacuatedServerKeepsOnlyStreamsThatHaveNowhereToGo(t *testing.T) {
+	f := newFleet(4)
+	f.mustAsk(t, "STREAM.CREATE.S", `{"name":"S","num_replicas":3}`)
+	f.mustAsk(t, "STREAM.CREATE.P", `{"name":"P","subjects":["p"],"num_replicas":1,"placement":{"tags":["az:2"]}}`)
+	for _, c := range []struct {
+		server, want string
+	}{
+		{"n2", `"err_code":10075,"description":"peer remap failed: no other server can take 1 of its streams"`},
+		{"n3", `"success":true`},
+		{"n3", `"success":true`}, // it has none any more
+	} {
+		got := f.ask("SYS", "SERVER.EVACUATE", fmt.Sprintf(`{"peer":%q}`, c.server))
+		if !strings.Contains(got, c.want) || !strings.Contains(got, "meta_server_evacuate_response") {
+			t.Errorf("%s: %s", c.server, got)
+		}
+		s := f.catalog.Stream("A", "S")
+		if r, on := s.Member(uint64(c.server[1] - '0')); on || len(s.Replicas) != 3 {
+			t.Errorf("%s keeps replica %v of %v", c.server, r, s.Replicas)
+		}
+		settled := meta.Settled(s.Group, s.Placement) // it has moved
+		f.world.Propose(meta.Group, &settled, func(*effect.Effect) {})
+	}
+	if _, on := f.catalog.Stream("A", "P").Member(2); !on {
+		t.Error("P is nowhere")
 	}
 }
 

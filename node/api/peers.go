@@ -1,6 +1,9 @@
 package api
 
 import (
+	"fmt"
+	"slices"
+
 	"weir/model/effect"
 	"weir/model/jsapi"
 	"weir/model/meta"
@@ -163,11 +166,40 @@ func (c *call) serverRemove(body []byte) {
 	})
 }
 
-// serverEvacuate refuses SERVER.EVACUATE of a server that there is.
+// serverEvacuate answers SERVER.EVACUATE: another server takes the place of the one that is named in every stream that has one to
+// spare. Like the reference server it does not wait until they have moved; unlike that it says so when some have nowhere to go.
 func (c *call) serverEvacuate(body []byte) {
-	if _, ok := c.member(body); ok {
-		c.refuse(jsapi.CodeStreamGeneralError.With("evacuating servers is not supported by this server"))
+	server, ok := c.member(body)
+	if !ok {
+		return
 	}
+	open, kept := 1, 0
+	done := func() {
+		if open--; open > 0 {
+			return
+		}
+		if kept > 0 {
+			refused := *jsapi.CodePeerRemap.Err()
+			refused.Description += fmt.Sprintf(": no other server can take %d of its streams", kept)
+			c.refuse(&refused)
+			return
+		}
+		c.succeed()
+	}
+	for _, entry := range slices.Clone(c.backend.Catalog().All()) {
+		if _, member := entry.Member(server); !member {
+			continue
+		}
+		open++
+		take := c.view(entry).TakeOff(entry, server)
+		c.backend.Propose(meta.Group, &take, func(r *effect.Effect) {
+			if jsapi.CodePeerRemap.Is(r.Err) {
+				kept++
+			}
+			done()
+		})
+	}
+	done()
 }
 
 // accountPurge answers ACCOUNT.PURGE: the streams of the account are deleted.
