@@ -10,6 +10,7 @@ import (
 	"weir/node/auth"
 	"weir/node/engine"
 	"weir/node/event"
+	"weir/node/storage"
 	"weir/transport/wire"
 )
 
@@ -32,8 +33,9 @@ type rig struct {
 	peers     func(out []event.PeerOut)
 	logged    func(line event.LogLine)
 
-	disk   *memfs.FS
-	config engine.Config
+	disk    *memfs.FS
+	storage storage.Options
+	config  engine.Config
 }
 
 func newRig(t *testing.T, change func(*engine.Config)) *rig {
@@ -72,7 +74,7 @@ func (r *rig) start() {
 		}
 	}}
 	var err error
-	if r.node, err = node.New(env, node.Config{Engine: r.config, Dir: "data"}); err != nil {
+	if r.node, err = node.New(env, node.Config{Engine: r.config, Storage: r.storage, Dir: "data"}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.settle()

@@ -26,15 +26,17 @@ type appending struct {
 	ending       map[wal.GroupID]event.Ticket // groups whose end is on its way to the log
 	erases       []event.Op                   // messages to be overwritten
 
-	appends   []persisting // under way, oldest first
-	stalled   []persisting // those that wait for space on the disk, oldest first
-	retries   []persisting // those of them that are tried again in this step
-	failure   error        // why the log can not be written any more
-	full      error        // why the log can not be written at the moment
-	fullNanos int64        // how long to wait before the next attempt to append to a full disk; 0: there is space
-	short     bool         // the log lives on its reserve
-	probing   bool         // a timer is set for looking whether it still does
-	probe     bool         // this step is to look
+	appends []persisting // under way, oldest first
+	stalled []persisting // those that wait for space on the disk, oldest first
+	// stalledBytes is the size of the appends that found no space and have not gone well since.
+	stalledBytes int
+	retries      []persisting // those of them that are tried again in this step
+	failure      error        // why the log can not be written any more
+	full         error        // why the log can not be written at the moment
+	fullNanos    int64        // how long to wait before the next attempt to append to a full disk; 0: there is space
+	short        bool         // the log lives on its reserve
+	probing      bool         // a timer is set for looking whether it still does
+	probe        bool         // this step is to look
 }
 
 // persisting is an append under way.
@@ -42,6 +44,8 @@ type persisting struct {
 	ticket  event.Ticket
 	writers []*group
 	writes  []wal.Write
+	bytes   int
+	stalled bool // Engine.stalledBytes counts it
 }
 
 // Persist implements replica.Sink: everything that one step appends shares one ticket.
@@ -124,10 +128,10 @@ func (e *Engine) gathered(g *group, at int64) {
 func (e *Engine) flushAppends(out *event.Outputs) {
 	e.flushRetries(out)
 	if len(e.writes) > 0 {
-		done := persisting{e.writesTicket, e.writers, e.writes}
+		done := persisting{ticket: e.writesTicket, writers: e.writers, writes: e.writes, bytes: e.writeBytes}
 		e.writes, e.writers, e.writeBytes = nil, nil, 0
 		if e.full != nil {
-			e.stalled = append(e.stalled, done)
+			e.awaitSpace(done)
 		} else {
 			out.Storage = append(out.Storage, event.Op{Kind: event.Persist, Ticket: done.ticket, Writes: done.writes})
 			e.appends = append(e.appends, done)
@@ -194,6 +198,9 @@ func (e *Engine) persisted(c *event.Completion) {
 	if c.Err != nil {
 		e.appendFailed(done, c.Err)
 		return
+	}
+	if done.stalled {
+		e.stalledBytes -= done.bytes
 	}
 	e.noteSpace()
 	e.noteShort(c.Short)

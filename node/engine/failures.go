@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"weir/disk/vfs"
 	"weir/model/jsapi"
 	"weir/node/event"
@@ -19,7 +21,7 @@ func (e *Engine) appendFailed(failed persisting, err error) {
 		return
 	}
 	if errors.Is(err, vfs.ErrNoSpace) {
-		e.stalled = append(e.stalled, failed)
+		e.awaitSpace(failed)
 		if e.full == nil {
 			e.noteFull(err)
 		}
@@ -31,6 +33,24 @@ func (e *Engine) appendFailed(failed persisting, err error) {
 	for _, g := range e.order {
 		g.replica.Fail(err)
 	}
+}
+
+// StalledBytesMax bounds the appends that are kept while the disk is full. A leader proposes nothing then; a follower takes no more
+// of its leader's entries, which are sent again until they have been taken.
+const StalledBytesMax = 16 << 20
+
+// awaitSpace keeps an append that waits for space.
+func (e *Engine) awaitSpace(p persisting) {
+	if !p.stalled {
+		p.stalled = true
+		e.stalledBytes += p.bytes
+	}
+	e.stalled = append(e.stalled, p)
+}
+
+// takesEntries reports whether there is room for entries of a leader, on the disk or until there is some.
+func (e *Engine) takesEntries(m *pb.Message) bool {
+	return m.GetType() != pb.MsgApp || len(m.Entries) == 0 || e.stalledBytes < StalledBytesMax
 }
 
 // retryNanosMax bounds the time between two attempts to append to a full disk.

@@ -81,8 +81,8 @@ func (e *Engine) raftMessage(p *peer, f *peerwire.Frame) error {
 	if err != nil {
 		return err
 	}
-	if m.GetTo() != g.replica.ID() {
-		return nil // for a replica that this server had before
+	if m.GetTo() != g.replica.ID() || !e.takesEntries(m) {
+		return nil // for a replica that this server had before, or as if it had been lost
 	}
 	if g.replica.Receive(uint64(p.id), m, e) {
 		e.snapshotOffered(g, p.id, m)
