@@ -131,3 +131,44 @@ func TestServerThatIsRemovedGivesUpItsStreamsFirst(t *testing.T) {
 		})
 	}
 }
+
+// TestServerThatWasRemovedWhileItWasDownGivesUpItsStreams: it has the only replica of a stream. When it comes back it hears of
+// the catalog until another server has the stream with its messages, and no longer.
+func TestServerThatWasRemovedWhileItWasDownGivesUpItsStreams(t *testing.T) {
+	for gone := range 4 {
+		c := newClusterOf(t, 4, systemUsers(t))
+		name := ""
+		for i := 0; name == "" && i < 8; i++ {
+			stream := fmt.Sprintf("S%d", i)
+			got := c.as("app", 0, "$JS.API.STREAM.CREATE."+stream, fmt.Sprintf(`{"name":%q,"subjects":[%q]}`, stream, stream))
+			if strings.Contains(got, fmt.Sprintf(`"leader":"n%d"`, gone+1)) {
+				name = stream
+			}
+		}
+		if got := c.as("app", 0, name, "kept"); !strings.Contains(got, `"seq":1}`) {
+			t.Fatalf("publish: %s", got)
+		}
+		through := (gone + 1) % 4
+		c.kill(gone)
+		c.run(40)
+		if got := c.as("sys", through, "$JS.API.SERVER.REMOVE", fmt.Sprintf(`{"peer":"n%d"}`, gone+1)); !strings.Contains(got, `"success":true`) {
+			t.Fatalf("remove: %s", got)
+		}
+		c.run(400) // the catalog comes to rest
+		c.restart(gone)
+		c.run(300)
+		if got := c.members(gone); len(got) > 0 {
+			t.Errorf("the removed server n%d still has groups with so many members: %v", gone+1, got)
+		}
+		c.kill(gone)
+		c.run(40)
+		if got := c.as("app", through, name, "more"); !strings.Contains(got, `"seq":2}`) {
+			t.Errorf("publish afterwards: %s", got)
+		}
+		c.rigs[through].node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
+			if uint64(group) == meta.Group && len(r.Members()) != 3 {
+				t.Errorf("the catalog has the members %v", r.Members())
+			}
+		})
+	}
+}

@@ -29,12 +29,19 @@ func (e *Engine) wantedMembers(g *group, dst []replica.Member) []replica.Member 
 }
 
 // leavingServers appends the members of the catalog on servers that were removed, are there, and still have streams. Who
-// leads a stream moves it by the catalog: a server that hears nothing of it any more would keep what only it has.
+// leads a stream moves it by the catalog: a server that hears nothing of it any more would keep what only it has. One that was
+// removed while it was down, and comes back with the only replica of a stream, is told of the catalog again without a vote.
 func (e *Engine) leavingServers(dst []replica.Member) []replica.Member {
 	for _, m := range e.meta.replica.Members() {
 		s := e.catalog.Server(m.Server)
 		if s != nil && s.Removed && s.Replica == m.ID && !m.Learner && e.online(event.ServerID(s.ID)) && e.catalog.Holds(s.ID) {
 			dst = append(dst, m)
+		}
+	}
+	for _, id := range e.catalog.Removed() {
+		p, s := e.peerOf[event.ServerID(id)], e.catalog.Server(id)
+		if p != nil && p.hello.Catalog == e.founder && p.hello.Replica == s.Replica && !hasMember(dst, s.Replica) && e.catalog.Holds(id) {
+			dst = append(dst, replica.Member{ID: s.Replica, Server: id, Learner: true})
 		}
 	}
 	return dst
@@ -113,6 +120,8 @@ func (e *Engine) reconcileNow(g *group) {
 			w.Learner = true
 			e.changeMembers(g, replica.Change{Kind: replica.AddLearner, Member: w})
 			return
+		case have[at].Learner && w.Learner:
+			voting++ // it only hears
 		case have[at].Learner:
 			if g == e.meta && e.forming(have, want) {
 				continue

@@ -21,6 +21,9 @@ func (e *Engine) tellRemoved(p *peer) {
 	hello := e.Hello()
 	hello.Removed = p.id
 	e.sendFrame(p.id, &peerwire.Frame{Kind: peerwire.Join, Payload: helloFor(&hello)})
+	if e.unreconciled(e.meta) {
+		e.awaken(e.meta) // it has streams that nobody else has, and has to hear where they are to go
+	}
 }
 
 // noteRemoved notes that this server was removed from the cluster.
