@@ -40,6 +40,8 @@ type Groups interface {
 	// Barrier calls then once everything that was committed in the group before the call is applied here, or with the
 	// reason for which that cannot be known.
 	Barrier(group uint64, then func(*jsapi.Error))
+	// Consult calls done with whether this node leads the group and a majority of it answers.
+	Consult(group uint64, done func(bool))
 	// Propose has the command applied by the group and calls done with its Result effect; Err is set when it was refused
 	// or when the group cannot tell. The effect is valid during the call.
 	Propose(group uint64, c *command.Command, done func(*effect.Effect))

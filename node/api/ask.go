@@ -48,6 +48,14 @@ func (a *API) Answer(q *Question, done func(answer []byte)) {
 			}
 			done([]byte("{}"))
 		})
+	case AskMajority:
+		a.backend.Consult(q.Group, func(ok bool) {
+			if !ok {
+				done(nil)
+				return
+			}
+			done([]byte("{}"))
+		})
 	case AskUsage:
 		done(jsapi.AppendJSON(nil, a.usage(q.Account)))
 	default:

@@ -34,7 +34,7 @@ type Cluster interface {
 
 // Question is what the API of one server asks that of another.
 type Question struct {
-	// What is one of AskInfo, AskLimits, AskEnded, AskUsage.
+	// What is one of AskInfo, AskLimits, AskEnded, AskUsage, AskMajority.
 	What string
 	// Group, when it is not 0, is the group whose leader is asked; otherwise Server is.
 	Group, Server uint64
@@ -59,6 +59,8 @@ const (
 	AskEnded = "ended"
 	// AskUsage asks for the usage of the streams of an account that the server leads.
 	AskUsage = "usage"
+	// AskMajority asks the leader of a group whether a majority of it answers now.
+	AskMajority = "majority"
 )
 
 // How long answers of other servers are waited for. Clients wait five seconds.

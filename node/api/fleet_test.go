@@ -90,6 +90,10 @@ func (n *node) Barrier(group uint64, then func(*jsapi.Error)) {
 	})
 }
 
+func (n *node) Consult(group uint64, done func(bool)) {
+	n.later(func() { done(n.leads(group) == n.id) })
+}
+
 func (n *node) Propose(group uint64, c *command.Command, done func(*effect.Effect)) {
 	if n.leads(group) != n.id {
 		n.later(func() { done(&effect.Effect{Kind: effect.Result, Err: jsapi.CodeClusterNotAvail.Err()}) })

@@ -83,6 +83,8 @@ func (w *world) drain() {
 	}
 }
 
+func (w *world) Consult(_ uint64, done func(bool)) { done(true) }
+
 func (w *world) Barrier(_ uint64, then func(*jsapi.Error)) { w.later(func() { then(nil) }) }
 
 func (w *world) Propose(group uint64, c *command.Command, done func(*effect.Effect)) {

@@ -69,6 +69,19 @@ func (b *backend) Barrier(id uint64, then func(*jsapi.Error)) {
 	}
 }
 
+// Consult implements api.Groups.
+func (b *backend) Consult(id uint64, done func(bool)) {
+	g := b.groups[wal.GroupID(id)]
+	if g == nil || !g.leads() || g.damaged != nil {
+		done(false)
+		return
+	}
+	g.replica.Consult(done)
+	if g.replica.Dirty() {
+		(*Engine)(b).markDirty(g)
+	}
+}
+
 // Propose implements api.Groups.
 func (b *backend) Propose(id uint64, c *command.Command, done func(*effect.Effect)) {
 	e := (*Engine)(b)

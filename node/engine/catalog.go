@@ -228,13 +228,13 @@ func (e *Engine) openStream(entry *meta.Stream) {
 	}
 	e.groups[g.id] = g
 	e.byName[streamKey{entry.Account, entry.Name}] = g
+	if l, ok := e.early[g.id]; ok { // also of one whose replica here does not start
+		delete(e.early, g.id)
+		e.noteLeader(g, l.server, l.term)
+	}
 	if _, ok := entry.On(uint64(e.config.Server)); ok || len(entry.Replicas) == 0 {
 		e.startHere(g)
 		return
-	}
-	if l, ok := e.early[g.id]; ok {
-		delete(e.early, g.id)
-		e.noteLeader(g, l.server, l.term)
 	}
 	if g.account != nil {
 		e.capture(g)

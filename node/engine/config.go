@@ -183,7 +183,7 @@ type Plant struct {
 	DeskKeepsLead bool
 	// FoundLost founds a catalog where one was lost.
 	FoundLost bool
-	// InviteUnasked has a server give up its damaged catalog on the word of a leader that may be alone.
+	// InviteUnasked has a server give up its damaged catalog, or replica, on the word of a leader that may be alone.
 	InviteUnasked bool
 	// DamageIsEnd takes a damaged message for one that is not there.
 	DamageIsEnd bool

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir/node/api"
 	"weir/node/event"
 	"weir/node/replica"
 	"weir/spec/assert"
@@ -52,12 +53,27 @@ func (e *Engine) replaceFenced() {
 			continue
 		}
 		g.replacing = e.now.Mono + retryNanos
-		view := e.clusterView(0)
-		c := view.Replace(g.entry, mine.ID)
-		e.proposeMeta(&c)
+		e.replaceBehind(g, mine.ID)
 	}
 	clear(e.fenced[n:])
 	e.fenced = e.fenced[:n]
+}
+
+// replaceBehind asks for another replica in the place of one that is stopped, once the group's leader has heard of a majority:
+// what the damaged one has goes then. Where too many are damaged the group would never get the others, and what is left of its
+// log may be all that there is of something acknowledged: it stays for somebody to mend.
+func (e *Engine) replaceBehind(g *group, id uint64) {
+	q := &api.Question{What: api.AskMajority, Group: g.entry.Group, WaitNanos: retryNanos}
+	(*backend)(e).Ask(q, func(answer []byte) {
+		if answer == nil && !e.config.Plant.InviteUnasked || e.groups[g.id] != g || g.damaged == nil {
+			return
+		}
+		if mine, ok := g.entry.Member(uint64(e.config.Server)); ok && mine.ID == id {
+			view := e.clusterView(0)
+			c := view.Replace(g.entry, id)
+			e.proposeMeta(&c)
+		}
+	})
 }
 
 // noteForgotten fences a replica whose log turned out to lack what it had acknowledged.
