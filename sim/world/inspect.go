@@ -20,6 +20,7 @@ type seen struct {
 	id      uint64
 	term    uint64
 	commit  uint64
+	applied uint64
 	leader  bool
 	members []replica.Member
 }
@@ -87,8 +88,10 @@ func (w *World) inspect(m *machine) {
 // everything that was committed.
 func (w *World) inspectReplica(m *machine, r *replica.Replica, s *seen) {
 	group, term, leads := r.Group(), r.Term(), r.IsLeader()
-	if term < s.term || r.Commit() < s.commit {
-		w.violate("goes-back", "group %d on node %d: term %d and commit %d came after %d and %d", group, m.index, term, r.Commit(), s.term, s.commit)
+	now := r.Machine().Applied()
+	if term < s.term || r.Commit() < s.commit || now < s.applied {
+		w.violate("goes-back", "group %d on node %d: term %d, commit %d and state %d came after %d, %d and %d",
+			group, m.index, term, r.Commit(), now, s.term, s.commit, s.applied)
 	}
 	if term != s.term || leads != s.leader {
 		w.trace.Add(trace.Role, m.life(), uint64(group), fmt.Appendf(nil, "node %d group %d: leads %v in term %d", m.index, group, leads, term))
@@ -113,7 +116,7 @@ func (w *World) inspectReplica(m *machine, r *replica.Replica, s *seen) {
 				group, m.index, at.index, w.inspector.commits[group])
 		}
 	}
-	s.term, s.commit, s.leader, s.members = term, r.Commit(), leads, r.Members()
+	s.term, s.commit, s.applied, s.leader, s.members = term, r.Commit(), now, leads, r.Members()
 }
 
 // elected checks a new leader.
