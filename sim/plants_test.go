@@ -17,7 +17,7 @@ var caughtBy = map[string]uint64{
 	"purge-moves-cursor": 19, "digest-without-consumers": 0, "no-space-is-success": 9, "stale-incarnation": 7,
 	"snapshot-without-dedup": 0, "wiped-keeps-identity": 0,
 	"settled-early": 10, "promoted-unaware": 4, "serves-by-old-catalog": 10, "drops-by-old-catalog": 6, "end-forgotten": 0,
-	"lease-outlives-stream": 84, "desk-keeps-lead": 0, "found-lost": 41, "invite-unasked": 35,
+	"lease-outlives-stream": 84, "desk-keeps-lead": 0, "found-lost": 41, "invite-unasked": 231,
 }
 
 // plantSearch is how many seeds, from 0 on, are searched for one that catches a planted fault when the seed that is known
