@@ -100,12 +100,13 @@ func (st *staging) look(g *groupFiles) (more bool, err error) {
 	return false, st.sweep()
 }
 
-// lookAgain has the blocks of the replica that stand for parts verified whole, and forgets those that were taken without.
+// lookAgain has the blocks of the replica that stand for parts verified whole, and forgets those that were taken without. The
+// replica may have come to blocks meanwhile of which pieces were staged: these go, or they would move into the place of those.
 func (st *staging) lookAgain(g *groupFiles) error {
 	local := st.local
-	st.verify, st.looked, st.local = true, 0, nil
+	st.verify, st.looked, st.local, st.swept = true, 0, nil, false
 	for i := range st.found {
-		if st.found[i].local {
+		if st.found[i].local || !st.found[i].whole {
 			st.found[i] = stagedBlock{}
 		}
 	}

@@ -53,6 +53,20 @@ func TestCrashesAndDamageBreakNoPromise(t *testing.T) {
 	}
 }
 
+// TestWorkloadsThatFailedOnce runs workloads that have found a fault of the storage:
+// 529: of a block pieces were staged, then the replica wrote it itself; the pieces were installed over it.
+func TestWorkloadsThatFailedOnce(t *testing.T) {
+	for _, number := range []uint64{529} {
+		r, err := Run(Options{Workloads: 1, From: number})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Failures {
+			t.Error(f)
+		}
+	}
+}
+
 // caughtBy are workloads that catch a fault that few others do, to save the time of finding them.
 var caughtBy = map[string]uint64{"switch-early": 8, "move-early": 1}
 
