@@ -25,6 +25,13 @@ type benchFlags struct {
 	bench.Options
 }
 
+// rounds and clusterRounds are how often each work is measured: on a cluster more often, as rounds differ in whether the client is
+// at the leader or at a follower, and rows of single messages vary by a fifth with how the machine places the processes.
+const (
+	rounds        = 3
+	clusterRounds = 5
+)
+
 func benchCommand() *cobra.Command {
 	f := &benchFlags{}
 	c := &cobra.Command{
@@ -47,7 +54,7 @@ func benchCommand() *cobra.Command {
 	c.Flags().StringVar(&f.binary, "weir", "", "measure this binary of Weir (default: the one that runs)")
 	c.Flags().StringSliceVar(&f.Only, "only", nil, "names of the works to run, separated by commas (default: all)")
 	c.Flags().StringVar(&f.Dir, "dir", "", "directory on the disk to measure (default: the system's temporary directory)")
-	c.Flags().IntVar(&f.Rounds, "rounds", 3, "rounds per work and server")
+	c.Flags().IntVar(&f.Rounds, "rounds", 0, fmt.Sprintf("rounds per work and server (default: %d, with --replicas 3 %d)", rounds, clusterRounds))
 	c.Flags().DurationVar(&f.Span, "span", time.Second, "length of one measurement")
 	c.Flags().IntVar(&f.Stored, "stored", 1_000_000, "messages of the restart row")
 	c.Flags().BoolVar(&f.quick, "quick", false, "one short round and a tenth of the stored messages: shows that all works run, not how fast")
@@ -58,6 +65,12 @@ func benchCommand() *cobra.Command {
 func (f *benchFlags) run() (err error) {
 	if f.Replicas != 1 && f.Replicas != bench.ReplicasOfClusters {
 		return fmt.Errorf("--replicas %d is not supported: it is 1 or %d", f.Replicas, bench.ReplicasOfClusters)
+	}
+	if f.Rounds == 0 {
+		f.Rounds = rounds
+		if f.Replicas > 1 {
+			f.Rounds = clusterRounds
+		}
 	}
 	if f.quick {
 		f.Rounds, f.Span, f.Stored, f.Streams, f.Missed = 1, f.Span/4, f.Stored/10, f.Streams/10, f.Missed/10
