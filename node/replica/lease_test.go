@@ -147,6 +147,25 @@ func TestLeaseCountsFromTheRoundThatWasAnswered(t *testing.T) {
 	}
 }
 
+// TestTickJudgesNoLease has a leader that was paused for longer than its lease come to a tick before anything tells it the time.
+func TestTickJudgesNoLease(t *testing.T) {
+	w, h := newLeaseWorld(t)
+	r := w.lead(h, 1)
+	if answered, _ := w.read(h, r, 1000); !answered {
+		t.Fatal("a read of a leader is not answered")
+	}
+	w.lost[1] = true // and others lead by now
+	answered := false
+	r.Read(func(ok bool) { answered = ok })
+	for range 3 {
+		r.Tick(h)
+		w.carry(h)
+	}
+	if answered {
+		t.Fatal("a tick answers a read by a lease that may have ended long ago")
+	}
+}
+
 // TestLeaseTellsNothingOfAMajority asks a leader with a lease whether a majority is there.
 func TestLeaseTellsNothingOfAMajority(t *testing.T) {
 	w, h := newLeaseWorld(t)

@@ -89,8 +89,14 @@ func (r *Replica) ask(now event.Time, sink Sink) bool {
 		r.runReads()
 		return true
 	}
+	r.begin(now, sink)
+	return true
+}
+
+// begin begins a round. A time that has passed since does no harm: a lease counts from it.
+func (r *Replica) begin(now event.Time, sink Sink) {
 	if r.leader && r.readUnasked() {
-		return true
+		return
 	}
 	r.round++
 	r.asked, r.lease.asked = now, r.leaseClock(now)
@@ -102,7 +108,6 @@ func (r *Replica) ask(now event.Time, sink Sink) bool {
 	r.unasked, r.again = 0, false
 	r.node.ReadIndex(binary.LittleEndian.AppendUint64(nil, r.round))
 	r.Advance(sink)
-	return true
 }
 
 // confirm takes the answer to a round. Reads of earlier rounds, whose answers may be lost, were asked before it too.
@@ -148,7 +153,7 @@ func (r *Replica) tickReads(sink Sink) {
 		return
 	}
 	if r.leader {
-		r.ask(r.asked, sink)
+		r.askLate(sink)
 		return
 	}
 	stale := 0
@@ -160,7 +165,16 @@ func (r *Replica) tickReads(sink Sink) {
 	}
 	r.answer(stale, false)
 	r.askAgain()
-	r.ask(r.asked, sink)
+	r.askLate(sink)
+}
+
+// askLate is ask for one who does not know the time, but only when the last round began: no lease may be judged by that. A
+// server that was paused for long would find its lease valid.
+func (r *Replica) askLate(sink Sink) {
+	if r.mustAsk() {
+		r.Wake(sink)
+		r.begin(r.asked, sink)
+	}
 }
 
 // AnswerReads answers the reads that wait for what was proposed before them, without that: it can not be appended at the
