@@ -10,8 +10,9 @@ import (
 	"weir/node/monitor"
 )
 
-// TestDamagedMessageIsNotAnsweredAsAbsent spoils the bytes of a stored message.
-func TestDamagedMessageIsNotAnsweredAsAbsent(t *testing.T) {
+// newRigAtRest has a stream S with a message that is on the disk only.
+func newRigAtRest(t *testing.T) *rig {
+	t.Helper()
 	r := newRig(t, func(c *engine.Config) { c.JetStream.CheckpointBytes = 8 << 10 })
 	r.open(1, `"headers":true`)
 	r.send(1, "SUB in.> 1\r\n")
@@ -20,6 +21,12 @@ func TestDamagedMessageIsNotAnsweredAsAbsent(t *testing.T) {
 	for range 5 {
 		r.sleep(10e9) // the block leaves the memory
 	}
+	return r
+}
+
+// TestDamagedMessageIsNotAnsweredAsAbsent spoils the bytes of a stored message.
+func TestDamagedMessageIsNotAnsweredAsAbsent(t *testing.T) {
+	r := newRigAtRest(t)
 	r.read(1)
 	for _, name := range r.disk.Files("data/groups") {
 		if strings.HasSuffix(name, ".blk") {

@@ -50,14 +50,7 @@ func TestCheckpointWithoutSpaceIsNotCalledLost(t *testing.T) {
 
 // TestDamagedMessagesAreReportedUntilTheyAreDeleted spoils the messages of a stream that no other server has.
 func TestDamagedMessagesAreReportedUntilTheyAreDeleted(t *testing.T) {
-	r := newRig(t, func(c *engine.Config) { c.JetStream.CheckpointBytes = 8 << 10 })
-	r.open(1, `"headers":true`)
-	r.send(1, "SUB in.> 1\r\n")
-	r.pub(1, "$JS.API.STREAM.CREATE.S", "in.x", `{"name":"S","subjects":["s"],"allow_direct":true}`)
-	r.pub(1, "s", "", strings.Repeat("x", 10<<10))
-	for range 5 {
-		r.sleep(10e9) // the block leaves the memory
-	}
+	r := newRigAtRest(t)
 	for _, name := range r.disk.Files("data/groups") {
 		if strings.HasSuffix(name, ".blk") {
 			if err := r.disk.Damage(name, memfs.RotNoise, 4<<10); err != nil {

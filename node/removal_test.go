@@ -95,22 +95,30 @@ func TestServerThatNeverLearntTheCatalogCanBeRemoved(t *testing.T) {
 	})
 }
 
+// streamOn makes streams until a server has one alone, stores a message in it, and returns its name, which is its subject.
+func (c *cluster) streamOn(server int) string {
+	c.t.Helper()
+	for i := range 8 {
+		name := fmt.Sprintf("S%d", i)
+		got := c.as("app", 0, "$JS.API.STREAM.CREATE."+name, fmt.Sprintf(`{"name":%q,"subjects":[%q]}`, name, name))
+		if !strings.Contains(got, fmt.Sprintf(`"leader":"n%d"`, server+1)) {
+			continue
+		}
+		if got := c.as("app", 0, name, "kept"); !strings.Contains(got, `"seq":1}`) {
+			c.t.Fatalf("publish: %s", got)
+		}
+		return name
+	}
+	c.t.Fatalf("no stream is placed on server n%d", server+1)
+	return ""
+}
+
 // TestServerThatIsRemovedGivesUpItsStreamsFirst: a server that is there is removed, be it the leader of the catalog, and has
 // the only replica of a stream. Another one gets it with its messages, before the server hears no more of the catalog.
 func TestServerThatIsRemovedGivesUpItsStreamsFirst(t *testing.T) {
 	for gone := range 4 {
 		c := newClusterOf(t, 4, systemUsers(t))
-		name := ""
-		for i := 0; name == "" && i < 8; i++ {
-			stream := fmt.Sprintf("S%d", i)
-			got := c.as("app", 0, "$JS.API.STREAM.CREATE."+stream, fmt.Sprintf(`{"name":%q,"subjects":[%q]}`, stream, stream))
-			if strings.Contains(got, fmt.Sprintf(`"leader":"n%d"`, gone+1)) {
-				name = stream
-			}
-		}
-		if got := c.as("app", 0, name, "kept"); !strings.Contains(got, `"seq":1}`) {
-			t.Fatalf("publish: %s", got)
-		}
+		name := c.streamOn(gone)
 		through := (gone + 1) % 4
 		if got := c.as("sys", through, "$JS.API.SERVER.REMOVE", fmt.Sprintf(`{"peer":"n%d"}`, gone+1)); !strings.Contains(got, `"success":true`) {
 			t.Fatalf("remove: %s", got)
@@ -137,17 +145,7 @@ func TestServerThatIsRemovedGivesUpItsStreamsFirst(t *testing.T) {
 func TestServerThatWasRemovedWhileItWasDownGivesUpItsStreams(t *testing.T) {
 	for gone := range 4 {
 		c := newClusterOf(t, 4, systemUsers(t))
-		name := ""
-		for i := 0; name == "" && i < 8; i++ {
-			stream := fmt.Sprintf("S%d", i)
-			got := c.as("app", 0, "$JS.API.STREAM.CREATE."+stream, fmt.Sprintf(`{"name":%q,"subjects":[%q]}`, stream, stream))
-			if strings.Contains(got, fmt.Sprintf(`"leader":"n%d"`, gone+1)) {
-				name = stream
-			}
-		}
-		if got := c.as("app", 0, name, "kept"); !strings.Contains(got, `"seq":1}`) {
-			t.Fatalf("publish: %s", got)
-		}
+		name := c.streamOn(gone)
 		through := (gone + 1) % 4
 		c.kill(gone)
 		c.run(40)
