@@ -177,21 +177,20 @@ func (w *worker) order() {
 	}
 }
 
-// end lets the next one begin and lets the rest begin anew. The timer is left alone while it runs: it finds out itself that
-// it came too early, which costs less than to set it with every append.
+// end lets the next one begin and lets the rest begin anew.
 func (w *worker) end() {
-	w.mu.Lock()
-	w.endedAt = time.Now()
-	begins := !w.resting
-	w.resting = true
-	if w.taken != nil && cap(w.taken) <= KeptMax {
-		w.spare = w.taken[:0]
-	}
-	w.taken = nil
-	w.mu.Unlock()
 	w.release()
-	if begins {
-		w.rest.Reset(IdleAfter)
+	w.mu.Lock()
+	w.arm(IdleAfter)
+	w.mu.Unlock()
+}
+
+// arm sets the timer of the rest; mu is held. One that runs is left alone: it finds out itself that it came too early, which
+// costs less than to set it with every append.
+func (w *worker) arm(after time.Duration) {
+	if !w.resting {
+		w.resting = true
+		w.rest.Reset(after)
 	}
 }
 
@@ -204,7 +203,13 @@ func (w *worker) release() {
 		w.chore()
 		w.mu.Lock()
 	}
-	w.busy = false
+	if w.taken != nil {
+		w.endedAt = time.Now()
+		if cap(w.taken) <= KeptMax {
+			w.spare = w.taken[:0]
+		}
+	}
+	w.taken, w.busy = nil, false
 	more := len(w.queue) > 0 || w.ordered || w.stopped
 	w.mu.Unlock()
 	if more {
@@ -265,8 +270,7 @@ func (w *worker) useRest() {
 		return
 	}
 	if early := IdleAfter - time.Since(w.endedAt); early > 0 {
-		w.rest.Reset(early)
-		w.resting = true
+		w.arm(early)
 		w.mu.Unlock()
 		return
 	}
@@ -276,8 +280,7 @@ func (w *worker) useRest() {
 	w.release()
 	if more {
 		w.mu.Lock()
-		w.rest.Reset(IdleAfter / 10)
-		w.resting = true
+		w.arm(IdleAfter / 10)
 		w.mu.Unlock()
 	}
 }

@@ -58,6 +58,33 @@ func TestWorkOfOthersEndsTheRestOfTheWorker(t *testing.T) {
 	w.stop()
 }
 
+// TestRestFollowsAChoreThatOutlastsItsTimer has the timer of the rest fire between the end of an append and that of the chore
+// behind it.
+func TestRestFollowsAChoreThatOutlastsItsTimer(t *testing.T) {
+	var w worker
+	w.init(nil)
+	rested := make(chan struct{})
+	w.idle = func() bool {
+		rested <- struct{}{}
+		return false
+	}
+	w.chore = func() {
+		for resting := true; resting; runtime.Gosched() {
+			w.mu.Lock()
+			resting = w.resting
+			w.mu.Unlock()
+		}
+	}
+	w.start()
+	w.mu.Lock()
+	w.ordered = true
+	w.begin()
+	w.mu.Unlock()
+	w.end()
+	<-rested
+	w.stop()
+}
+
 // TestLogWaitsForBlocks holds the log back while more blocks wait to be written than fit into the memory for them.
 func TestLogWaitsForBlocks(t *testing.T) {
 	var w worker
