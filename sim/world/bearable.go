@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"weir/disk/wal"
-	"weir/model/meta"
 	"weir/node/replica"
 )
 
@@ -34,16 +33,12 @@ func (w *World) bearable(m *machine) bool {
 // founded says whether all servers that found the cluster have been voters of the catalog at one time, as its leader knows:
 // before that none may be missing.
 func (w *World) founded() bool {
-	at, formed := w.leaderOf(catalogGroup), false
+	at := w.leaderOf(catalogGroup)
 	if at < 0 {
 		return false
 	}
-	w.machines[at].node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
-		if catalog, ok := r.Machine().(*meta.Machine); ok && group == catalogGroup {
-			formed = catalog.Formed()
-		}
-	})
-	return formed
+	c := w.machines[at].catalog()
+	return c != nil && c.Formed()
 }
 
 func (w *World) majorityWithout(members []replica.Member, m *machine) bool {

@@ -1,11 +1,13 @@
 package world
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
 
 	"weir/disk/memfs"
+	"weir/disk/vfs"
 	"weir/disk/wal"
 	"weir/node/replica"
 	"weir/node/storage"
@@ -37,7 +39,11 @@ func (m *machine) crashImage(strategy memfs.Strategy) *memfs.FS {
 }
 
 // forgettable says whether the others can make good for what a server that starts on the image has forgotten without knowing.
+// Without its identity a server does not start until an operator has restored it, and there is none here.
 func (m *machine) forgettable(image *memfs.FS) bool {
+	if !bytes.Equal(identityOn(image), identityOn(m.disk.Crash(memfs.KeepAll, 0))) {
+		return false
+	}
 	found, err := wal.Scan(image, Dir+"/wal", nil)
 	if err != nil {
 		return false
@@ -57,6 +63,15 @@ func (m *machine) forgettable(image *memfs.FS) bool {
 		}
 	}
 	return true
+}
+
+// identityOn is what a disk holds as the identity of the server; nil when there is none.
+func identityOn(disk *memfs.FS) []byte {
+	data, err := vfs.ReadFile(disk, Dir+"/"+storage.IdentityFile)
+	if err != nil {
+		return nil
+	}
+	return data
 }
 
 func compareKeys(a, b ledgerKey) int {

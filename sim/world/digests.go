@@ -2,8 +2,6 @@ package world
 
 import (
 	"weir/disk/wal"
-	"weir/model/meta"
-	"weir/node/replica"
 	"weir/sim/trace"
 )
 
@@ -55,10 +53,8 @@ func (m *machine) spoil() {
 	if m.node == nil {
 		return
 	}
-	m.node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
-		if catalog, ok := r.Machine().(*meta.Machine); ok && group == catalogGroup {
-			catalog.Spoil()
-			m.spoiled = true
-		}
-	})
+	if c := m.catalog(); c != nil {
+		c.Spoil()
+		m.spoiled = true
+	}
 }
