@@ -280,6 +280,16 @@ func TestLeadershipComesBackToAServerThatWasAway(t *testing.T) {
 	}
 }
 
+// replica is the replica of a group on a server, nil where there is none.
+func (r *rig) replica(group uint64) (own *replica.Replica) {
+	r.node.Engine().EachReplica(func(id wal.GroupID, other *replica.Replica) {
+		if uint64(id) == group {
+			own = other
+		}
+	})
+	return own
+}
+
 // members are the members of the stream groups that a server has a replica of.
 func (c *cluster) members(i int) map[wal.GroupID]int {
 	members := map[wal.GroupID]int{}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"weir/disk/wal"
 	"weir/model/meta"
 	"weir/node/engine"
 	"weir/node/event"
@@ -14,11 +13,7 @@ import (
 
 // catalogOf is the replica of the catalog on a server, and its state.
 func catalogOf(r *rig) (own *replica.Replica, state *meta.Machine) {
-	r.node.Engine().EachReplica(func(id wal.GroupID, other *replica.Replica) {
-		if id == wal.GroupID(meta.Group) {
-			own = other
-		}
-	})
+	own = r.replica(meta.Group)
 	return own, own.Machine().(*meta.Machine)
 }
 

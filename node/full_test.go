@@ -8,19 +8,8 @@ import (
 	"weir/disk/wal"
 	"weir/model/meta"
 	"weir/node/engine"
-	"weir/node/replica"
 	"weir/node/storage"
 )
-
-// streamOn is the replica of the first stream on a server.
-func streamOn(r *rig) (own *replica.Replica) {
-	r.node.Engine().EachReplica(func(id wal.GroupID, other *replica.Replica) {
-		if uint64(id) == meta.FirstGroup {
-			own = other
-		}
-	})
-	return own
-}
 
 // TestAFollowerWithAFullDiskComesBackByItself fills the disk of a follower while its leader takes messages: the follower says
 // so, takes no more than it can keep in memory, and has everything a while after there is space again.
@@ -49,7 +38,7 @@ func TestAFollowerWithAFullDiskComesBackByItself(t *testing.T) {
 	if got := r.health(); !strings.Contains(got, "no space left on device; changes are refused until there is space") {
 		t.Errorf("the server whose disk is full says %s", got)
 	}
-	own := streamOn(r)
+	own := r.replica(meta.FirstGroup)
 	if kept := (own.LastIndex() - own.Applied().Index) * size; kept > engine.StalledBytesMax+2*engine.StalledBytesMax/8 || kept < engine.StalledBytesMax/2 {
 		t.Errorf("it keeps %d bytes in memory", kept)
 	}
@@ -58,8 +47,8 @@ func TestAFollowerWithAFullDiskComesBackByItself(t *testing.T) {
 	if got := r.health(); got != healthy {
 		t.Errorf("once there is space it says %s", got)
 	}
-	other := streamOn(c.rigs[leader])
-	if own = streamOn(r); own.Applied() != other.Applied() || own.Machine().Digest() != other.Machine().Digest() {
+	other := c.rigs[leader].replica(meta.FirstGroup)
+	if own = r.replica(meta.FirstGroup); own.Applied() != other.Applied() || own.Machine().Digest() != other.Machine().Digest() {
 		t.Errorf("it has applied %v, the leader %v", own.Applied(), other.Applied())
 	}
 }

@@ -7,12 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"weir/disk/wal"
 	"weir/model/jsapi"
 	"weir/model/meta"
 	"weir/node/engine"
 	"weir/node/monitor"
-	"weir/node/replica"
 )
 
 func TestAServerThatIsGoneIsShownWithTheTimeItWasSeen(t *testing.T) {
@@ -88,11 +86,9 @@ func TestServerThatNeverLearntTheCatalogCanBeRemoved(t *testing.T) {
 		t.Errorf("remove: %s", got)
 	}
 	c.run(40)
-	c.rigs[0].node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
-		if uint64(group) == meta.Group && len(r.Members()) != 2 {
-			t.Errorf("the catalog has the members %v", r.Members())
-		}
-	})
+	if members := c.rigs[0].replica(meta.Group).Members(); len(members) != 2 {
+		t.Errorf("the catalog has the members %v", members)
+	}
 }
 
 // streamOn makes streams until a server has one alone, stores a message in it, and returns its name, which is its subject.
@@ -113,60 +109,42 @@ func (c *cluster) streamOn(server int) string {
 	return ""
 }
 
-// TestServerThatIsRemovedGivesUpItsStreamsFirst: a server that is there is removed, be it the leader of the catalog, and has
-// the only replica of a stream. Another one gets it with its messages, before the server hears no more of the catalog.
-func TestServerThatIsRemovedGivesUpItsStreamsFirst(t *testing.T) {
+// TestServerThatIsRemovedGivesUpItsStreams has the only replica of a stream on a server that is removed, be it the leader of the
+// catalog: another one gets it with its messages. One that is there hears of the catalog until then; one that was removed
+// while it was down hears of it again when it comes back, and no longer.
+func TestServerThatIsRemovedGivesUpItsStreams(t *testing.T) {
 	for gone := range 4 {
-		c := newClusterOf(t, 4, systemUsers(t))
-		name := c.streamOn(gone)
-		through := (gone + 1) % 4
-		if got := c.as("sys", through, "$JS.API.SERVER.REMOVE", fmt.Sprintf(`{"peer":"n%d"}`, gone+1)); !strings.Contains(got, `"success":true`) {
-			t.Fatalf("remove: %s", got)
+		for _, down := range []bool{false, true} {
+			t.Run(fmt.Sprintf("n%d, down: %v", gone+1, down), func(t *testing.T) { removeHolder(t, gone, down) })
 		}
-		c.run(200)
-		if got := c.members(gone); len(got) > 0 {
-			t.Errorf("the removed server n%d still has groups with so many members: %v", gone+1, got)
-		}
-		c.kill(gone)
-		c.run(40)
-		if got := c.as("app", through, name, "more"); !strings.Contains(got, `"seq":2}`) {
-			t.Errorf("publish afterwards: %s", got)
-		}
-		c.rigs[through].node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
-			if uint64(group) == meta.Group && len(r.Members()) != 3 {
-				t.Errorf("the catalog has the members %v", r.Members())
-			}
-		})
 	}
 }
 
-// TestServerThatWasRemovedWhileItWasDownGivesUpItsStreams: it has the only replica of a stream. When it comes back it hears of
-// the catalog until another server has the stream with its messages, and no longer.
-func TestServerThatWasRemovedWhileItWasDownGivesUpItsStreams(t *testing.T) {
-	for gone := range 4 {
-		c := newClusterOf(t, 4, systemUsers(t))
-		name := c.streamOn(gone)
-		through := (gone + 1) % 4
+func removeHolder(t *testing.T, gone int, down bool) {
+	c := newClusterOf(t, 4, systemUsers(t))
+	name, through := c.streamOn(gone), (gone+1)%4
+	if down {
 		c.kill(gone)
 		c.run(40)
-		if got := c.as("sys", through, "$JS.API.SERVER.REMOVE", fmt.Sprintf(`{"peer":"n%d"}`, gone+1)); !strings.Contains(got, `"success":true`) {
-			t.Fatalf("remove: %s", got)
-		}
+	}
+	if got := c.as("sys", through, "$JS.API.SERVER.REMOVE", fmt.Sprintf(`{"peer":"n%d"}`, gone+1)); !strings.Contains(got, `"success":true`) {
+		t.Fatalf("remove: %s", got)
+	}
+	if down {
 		c.run(400) // the catalog comes to rest
 		c.restart(gone)
-		c.run(300)
-		if got := c.members(gone); len(got) > 0 {
-			t.Errorf("the removed server n%d still has groups with so many members: %v", gone+1, got)
-		}
-		c.kill(gone)
-		c.run(40)
-		if got := c.as("app", through, name, "more"); !strings.Contains(got, `"seq":2}`) {
-			t.Errorf("publish afterwards: %s", got)
-		}
-		c.rigs[through].node.Engine().EachReplica(func(group wal.GroupID, r *replica.Replica) {
-			if uint64(group) == meta.Group && len(r.Members()) != 3 {
-				t.Errorf("the catalog has the members %v", r.Members())
-			}
-		})
+		c.run(100)
+	}
+	c.run(200)
+	if got := c.members(gone); len(got) > 0 {
+		t.Errorf("the removed server still has groups with so many members: %v", got)
+	}
+	c.kill(gone)
+	c.run(40)
+	if got := c.as("app", through, name, "more"); !strings.Contains(got, `"seq":2}`) {
+		t.Errorf("publish afterwards: %s", got)
+	}
+	if members := c.rigs[through].replica(meta.Group).Members(); len(members) != 3 {
+		t.Errorf("the catalog has the members %v", members)
 	}
 }
