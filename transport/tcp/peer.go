@@ -47,7 +47,7 @@ type PeerOptions struct {
 	Timeout time.Duration
 	// WriteDeadline bounds a write that the kernel does not take.
 	WriteDeadline time.Duration
-	// Silence is how long nothing may come in a session before it ends; 0 does not bound it.
+	// Silence is how long nothing may come in a session before it ends, or up to a sixteenth more; 0 does not bound it.
 	Silence time.Duration
 	// Release takes buffers back that were queued and have been written. It must not block.
 	Release func(buffer []byte)
